@@ -1,5 +1,6 @@
 //! An entry of the flow map: cache lines of its own.
 
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 
 use catena_packet::Slot;
@@ -12,6 +13,8 @@ use crate::memory::Zeroed;
 #[repr(C, align(64))]
 pub(super) struct Entry<K, V> {
     pub(super) used: bool,
+    /// Whether a younger entry has its other key, where entries have two: it is not found by that any more.
+    pub(super) is_hidden: Cell<bool>,
     /// That of the packet that made it.
     pub(super) slot: Slot,
     /// When it is looked at.

@@ -16,6 +16,17 @@ const MOST: usize = 32;
 /// The number of no entry.
 const NOBODY: u32 = u32::MAX;
 
+/// The entries whose other keys these are.
+pub(super) trait Named {
+    type Key: Key;
+
+    /// Return the other key of the entry with this number, if it is found by one.
+    fn key(&self, number: u32) -> Option<Self::Key>;
+
+    /// The entry with this number is not found by its other key any more.
+    fn hide(&self, number: u32);
+}
+
 /// The other keys of a map's entries.
 pub(super) struct Others {
     seed: Seed,
@@ -66,16 +77,16 @@ impl Others {
         self.coming == 0
     }
 
-    /// Return which entry has this key: `of` tells an entry's key.
+    /// Return which entry has this key.
     #[inline(always)]
-    pub(super) fn find<A: Key>(&mut self, key: &A, of: impl Fn(u32) -> Option<A>) -> Option<u32> {
-        self.settle(&of);
-        self.buckets.search(key.hash(&self.seed), |number| of(number).as_ref() == Some(key)).map(|found| found.2)
+    pub(super) fn find<N: Named>(&mut self, key: &N::Key, of: &N) -> Option<u32> {
+        self.settle(of);
+        self.buckets.search(key.hash(&self.seed), |number| of.key(number).as_ref() == Some(key)).map(|found| found.2)
     }
 
     /// An entry comes that has this key.
     #[inline(always)]
-    pub(super) fn come<A: Key>(&mut self, key: &A, number: u32, of: impl Fn(u32) -> Option<A>) {
+    pub(super) fn come<N: Named>(&mut self, key: &N::Key, number: u32, of: &N) {
         if self.coming == MOST {
             self.settle(of);
         }
@@ -85,7 +96,7 @@ impl Others {
 
     /// An entry goes that had this key. It may be another one's now.
     #[inline(always)]
-    pub(super) fn go<A: Key>(&mut self, key: &A, number: u32, of: impl Fn(u32) -> Option<A>) {
+    pub(super) fn go<N: Named>(&mut self, key: &N::Key, number: u32, of: &N) {
         if self.coming > 0 && self.numbers.iter().fold(false, |comes, one| comes | (*one == number)) {
             self.settle(of);
         }
@@ -104,36 +115,39 @@ impl Others {
 
     /// Link those that are coming.
     #[inline(always)]
-    pub(super) fn settle<A: Key>(&mut self, of: impl Fn(u32) -> Option<A>) {
+    pub(super) fn settle(&mut self, of: &impl Named) {
         if self.coming > 0 {
             self.settle_all(of);
         }
     }
 
     #[inline(never)]
-    fn settle_all<A: Key>(&mut self, of: impl Fn(u32) -> Option<A>) {
+    fn settle_all(&mut self, of: &impl Named) {
         for i in 0..std::mem::take(&mut self.coming) {
             let number = std::mem::replace(&mut self.numbers[i], NOBODY);
-            self.link(self.hashes[i], number, &of);
+            self.link(self.hashes[i], number, of);
         }
     }
 
     #[inline(always)]
-    fn link<A: Key>(&mut self, hash: u64, number: u32, of: &impl Fn(u32) -> Option<A>) {
+    fn link(&mut self, hash: u64, number: u32, of: &impl Named) {
         if self.buckets.are_few_for(self.linked) {
             // Who is leaving has no key any more by which it would be moved.
             self.unlink_all();
             let seed = &self.seed;
-            self.buckets.split(|number| of(number).map(|key| key.hash(seed)));
+            self.buckets.split(|number| of.key(number).map(|key| key.hash(seed)));
         }
         if self.leaving.holds(number) {
             // Its link might be taken for that of the entry which had this number before.
             self.unlink_all();
         }
-        let key = of(number);
-        let is_older = |other: u32| other != number && of(other) == key;
+        let key = of.key(number);
+        let is_older = |other: u32| other != number && of.key(other) == key;
         match self.buckets.search(hash, is_older) {
-            Some((bucket, way, _)) => self.buckets.replace(bucket, way, number),
+            Some((bucket, way, older)) => {
+                self.buckets.replace(bucket, way, number);
+                of.hide(older);
+            }
             None => {
                 self.buckets.link(hash, number).expect("there are overflow buckets for any hashes, see `Buckets::new`");
                 self.linked += 1;

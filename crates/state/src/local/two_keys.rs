@@ -7,7 +7,7 @@ use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
 
 use super::map::{LocalMap, LocalTicket, NONE, Put};
-use super::others::Others;
+use super::others::{Named, Others};
 use crate::engine::{Fate, FlowMap, Full, Intent};
 use crate::key::Key;
 use crate::mover::Moved;
@@ -22,10 +22,22 @@ pub struct LocalTwoKeyMap<K: Key, V, X> {
     other: PhantomData<fn() -> X>,
 }
 
-/// Return the other key of the entry with this number, if it is used.
-#[inline(always)]
-fn other<K: Key, V, X: Other<K, V>>(map: &LocalMap<K, V>, number: u32) -> Option<X::Key> {
-    map.entries[number as usize].pair().map(|(key, value)| X::of(key, value))
+/// The entries of a map, by their other keys.
+struct ByOther<'a, K: Key, V, X>(&'a LocalMap<K, V>, PhantomData<fn() -> X>);
+
+impl<K: Key, V, X: Other<K, V>> Named for ByOther<'_, K, V, X> {
+    type Key = X::Key;
+
+    #[inline(always)]
+    fn key(&self, number: u32) -> Option<X::Key> {
+        let entry = &self.0.entries[number as usize];
+        entry.pair().filter(|_| !entry.is_hidden.get()).map(|(key, value)| X::of(key, value))
+    }
+
+    #[inline(always)]
+    fn hide(&self, number: u32) {
+        self.0.entries[number as usize].is_hidden.set(true);
+    }
 }
 
 impl<K: Key, V: Plain, X: Other<K, V>> LocalTwoKeyMap<K, V, X> {
@@ -53,21 +65,19 @@ impl<K: Key, V: Plain, X: Other<K, V>> LocalTwoKeyMap<K, V, X> {
     /// An entry with this number is there now.
     #[inline(always)]
     fn come(&mut self, key: &K, value: &V, number: u32) {
-        let map = &self.map;
-        self.others.come(&X::of(key, value), number, |number| other::<K, V, X>(map, number));
+        self.map.entries[number as usize].is_hidden.set(false);
+        self.others.come(&X::of(key, value), number, &ByOther::<K, V, X>(&self.map, PhantomData));
     }
 
     /// The entry with this number is gone, or about to go.
     #[inline(always)]
     fn gone(&mut self, key: &K, value: &V, number: u32) {
-        let map = &self.map;
-        self.others.go(&X::of(key, value), number, |number| other::<K, V, X>(map, number));
+        self.others.go(&X::of(key, value), number, &ByOther::<K, V, X>(&self.map, PhantomData));
     }
 
     #[inline(always)]
     fn settle(&mut self) {
-        let map = &self.map;
-        self.others.settle(|number| other::<K, V, X>(map, number));
+        self.others.settle(&ByOther::<K, V, X>(&self.map, PhantomData));
     }
 
     /// An entry has another value than before, and perhaps another key.
@@ -281,11 +291,11 @@ impl<K: Key, V: Plain, X: Other<K, V>> TwoKeyMap<K, V, X> for LocalTwoKeyMap<K, 
     #[inline(always)]
     fn found(&mut self, _tx: &mut Tx, ticket: &LocalTicket<X::Key>, _intent: Intent) -> Option<LocalTicket<K>> {
         let LocalTwoKeyMap { map, others, .. } = self;
-        let of = |number: u32| other::<K, V, X>(map, number);
+        let of = ByOther::<K, V, X>(map, PhantomData);
         let is_it = ticket.place < map.entries.len() as u64
             && others.are_settled()
-            && of(ticket.place as u32) == Some(ticket.key);
-        let number = if is_it { ticket.place as u32 } else { others.find(&ticket.key, of)? };
+            && of.key(ticket.place as u32) == Some(ticket.key);
+        let number = if is_it { ticket.place as u32 } else { others.find(&ticket.key, &of)? };
         map.entries[number as usize].pair().map(|(key, _)| LocalTicket::guessed(*key, number))
     }
 

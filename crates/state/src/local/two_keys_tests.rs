@@ -54,15 +54,24 @@ impl Model {
     }
 }
 
-fn found(map: &mut Map, tx: &mut Tx, other: u64, is_warm: bool) -> Option<u64> {
+fn ask(map: &mut Map, tx: &mut Tx, other: u64, is_warm: bool) -> LocalTicket<u64> {
     let mut ticket = map.want_other(tx, other, Intent::Read);
     if is_warm {
         map.warm_other(&mut ticket);
     }
-    let ticket = map.found(tx, &ticket, Intent::Change)?;
-    let value = *map.read(tx, &ticket).expect("who is found is there");
-    assert_eq!(value >> 8, other);
-    Some(Map::key(&ticket))
+    ticket
+}
+
+fn answer(map: &mut Map, tx: &mut Tx, ticket: &LocalTicket<u64>) -> Option<u64> {
+    let found = map.found(tx, ticket, Intent::Change)?;
+    let value = *map.read(tx, &found).expect("who is found is there");
+    assert_eq!(value >> 8, Map::other_key(ticket));
+    Some(Map::key(&found))
+}
+
+fn found(map: &mut Map, tx: &mut Tx, other: u64, is_warm: bool) -> Option<u64> {
+    let ticket = ask(map, tx, other, is_warm);
+    answer(map, tx, &ticket)
 }
 
 fn put(map: &mut Map, tx: &mut Tx, key: u64, value: u64, until: u64) -> bool {
@@ -81,6 +90,7 @@ proptest! {
         let mut map = map(400);
         let mut tx = Tx::new(1, 1_000_000_000, 0);
         let mut model = Model::default();
+        let mut asked: Vec<LocalTicket<u64>> = Vec::new();
         for (action, a, b) in steps {
             let (key, value) = (a % 500, ((b % others) << 8) + a % 256);
             tx.now += 10_000_000;
@@ -133,6 +143,13 @@ proptest! {
                     model.gone(key);
                 },
                 _ => {}
+            }
+            asked.push(ask(&mut map, &mut tx, value >> 8, b % 3 > 0));
+            // Some are asked for long before: whoever has come meanwhile, the youngest is found.
+            if asked.len() > 8 {
+                let before = asked.swap_remove((b / 7) as usize % asked.len());
+                let youngest = model.names.get(&before.key).copied();
+                prop_assert_eq!(answer(&mut map, &mut tx, &before), youngest);
             }
             for other in [value >> 8, b % others] {
                 prop_assert_eq!(found(&mut map, &mut tx, other, b % 2 == 0), model.names.get(&other).copied());
