@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use catena_isolation::scene::actor::Protocol;
-use catena_isolation::scene::turn::{Times, Traffic, Turn};
+use catena_isolation::scene::actor::{DATAGRAM, Protocol};
+use catena_isolation::scene::turn::{Times, Traffic, Turn, Way};
 use catena_isolation::scene::{Scene, SceneError};
 use catena_records::record::{Record, median};
 
@@ -38,7 +38,7 @@ pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
             scene.tunnel()?;
         }
         let rate = if protocol == Protocol::Udp { RATE } else { 1 };
-        let traffic = Traffic { protocol, sends: false, rate, count: 1 };
+        let traffic = Traffic { protocol, way: Way::In, size: DATAGRAM, rate, count: 1 };
         let times = Times { before: Duration::from_millis(300), measured: options.measured };
         let (mut costs, mut gap) = (Vec::new(), 0.0_f64);
         for _ in 0..options.rounds {

@@ -11,12 +11,13 @@
 mod cases;
 mod costs;
 mod limits;
+mod tracing;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use catena_isolation::scene::turn::{Seen, Times, Turn};
+use catena_isolation::scene::turn::{Seen, Times, Turn, Way};
 use catena_isolation::scene::{OUTSIDE, Scene, actor};
 use catena_records::record::{self, Record, median};
 use catena_records::report;
@@ -87,7 +88,7 @@ fn run() -> Result<(), String> {
             Err(Skipped::Failed(why)) => return Err(why),
         }
     }
-    for rows in [costs::rows, limits::rows] {
+    for rows in [costs::rows, limits::rows, tracing::rows] {
         let rows = rows(&options).map_err(|error| error.to_string())?;
         record::update(&options.output, &rows).map_err(|error| format!("{}: {error}", options.output.display()))?;
         records.extend(rows);
@@ -108,7 +109,7 @@ fn measure(case: &Case, options: &Options) -> Result<[Record; 2], Skipped> {
     let quota = QUOTAS / case.containers as f64;
     let containers: Vec<(String, f64)> = (0..case.containers).map(|number| (format!("c{number}"), quota)).collect();
     let mut scene = Scene::new(&containers, &[ACT]).map_err(failed)?;
-    if case.traffic.sends && case.traffic.protocol == actor::Protocol::Udp {
+    if case.traffic.way == Way::Out && case.traffic.protocol == actor::Protocol::Udp {
         scene.sink().map_err(failed)?;
     }
     if case.is_shaped {
