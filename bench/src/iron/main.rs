@@ -8,6 +8,7 @@
 //! the noise of the machine. Then what packets cost ([`costs`], Table 2.15), and how near containers come to their limits
 //! ([`limits`], Figure 2.14). Needs root, and two CPUs.
 
+mod applications;
 mod cases;
 mod costs;
 mod limits;
@@ -88,7 +89,7 @@ fn run() -> Result<(), String> {
             Err(Skipped::Failed(why)) => return Err(why),
         }
     }
-    for rows in [costs::rows, limits::rows, tracing::rows] {
+    for rows in [costs::rows, limits::rows, tracing::rows, applications::rows] {
         let rows = rows(&options).map_err(|error| error.to_string())?;
         record::update(&options.output, &rows).map_err(|error| format!("{}: {error}", options.output.display()))?;
         records.extend(rows);

@@ -23,8 +23,8 @@ use crate::threaded::enter;
 use actor::Role;
 use crate::{EnforceError, Hierarchies, Tracer};
 
-/// How all names begin.
-const PREFIX: &str = "catena-scene-";
+/// How all names begin. Then comes the number of the process that made it.
+pub const PREFIX: &str = "catena-scene-";
 /// Where named network namespaces are.
 const NAMESPACES: &str = "/run/netns";
 /// The core of those who send to containers and receive from them.
