@@ -137,7 +137,8 @@ fn factors(
     let mut gaps = [0.0_f64; 2];
     for _ in 0..options.rounds {
         let play = |turn, before| {
-            let seen = scene.turn(traffic, turn, Times { before: Duration::from_millis(before), measured }, || false)?;
+            let seen =
+                scene.turn(traffic, turn, Times { before: Duration::from_millis(before), measured }, || false)?;
             Ok::<_, SceneError>((seen.work, seen.status.gap * 100.0))
         };
         let (calm, _) = play(Turn::Calm, 1200)?;

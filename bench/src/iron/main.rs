@@ -5,12 +5,14 @@
 //! As Khalid's dissertation, sections 2.1.3 and 2.3.1, Figures 2.1 to 2.5 and 2.9 to 2.12: the penalty factor is the time that
 //! the victim's work takes, relative to its time when all the others compute. Each round has three turns: all compute, traffic,
 //! traffic with enforcement. A factor is the median over rounds, each relative to its own round. The row without traffic is
-//! the noise of the machine. Then what packets cost ([`costs`], Table 2.15), and how near containers come to their limits
-//! ([`limits`], Figure 2.14). Needs root, and two CPUs.
+//! the noise of the machine. Then what packets cost ([`costs`], Table 2.15), how near containers come to their limits ([`limits`],
+//! Figure 2.14), what the accounts cost ([`tracing`]), what ordinary programs lose ([`applications`], Figure 2.13), and where
+//! packets are dropped ([`dropping`], Figure 2.16). Needs root, and two CPUs.
 
 mod applications;
 mod cases;
 mod costs;
+mod dropping;
 mod limits;
 mod tracing;
 
@@ -89,7 +91,7 @@ fn run() -> Result<(), String> {
             Err(Skipped::Failed(why)) => return Err(why),
         }
     }
-    for rows in [costs::rows, limits::rows, tracing::rows, applications::rows] {
+    for rows in [costs::rows, limits::rows, tracing::rows, applications::rows, dropping::rows] {
         let rows = rows(&options).map_err(|error| error.to_string())?;
         record::update(&options.output, &rows).map_err(|error| format!("{}: {error}", options.output.display()))?;
         records.extend(rows);

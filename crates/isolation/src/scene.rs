@@ -5,6 +5,7 @@
 
 pub mod actor;
 mod cores;
+mod threads;
 pub mod traced;
 pub mod turn;
 
@@ -20,8 +21,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::threaded::enter;
-use actor::Role;
 use crate::{EnforceError, Hierarchies, Tracer};
+use actor::Role;
 
 /// How all names begin. Then comes the number of the process that made it.
 pub const PREFIX: &str = "catena-scene-";
@@ -240,7 +241,8 @@ impl Scene {
             format!("link set {peer} up"),
         ];
         ip(&["-n", &outside], &(lines.join("\n") + "\n"))?;
-        let inside = format!("addr add {}/24 dev {device}\nlink set {device} up\nlink set lo up\n", container.address());
+        let inside =
+            format!("addr add {}/24 dev {device}\nlink set {device} up\nlink set lo up\n", container.address());
         ip(&["-n", namespace], &inside)
     }
 

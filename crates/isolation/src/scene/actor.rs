@@ -101,7 +101,9 @@ impl FromStr for Role {
             "exchange" => Ok(Role::Exchange),
             "run" if words.len() > 1 => Ok(Role::Run(words[1..].iter().map(|word| (*word).to_owned()).collect())),
             how @ ("send" | "ask") => {
-                let [_, _, rate, size, to @ ..] = &words[..] else { return Err("expected a rate and a size".to_owned()) };
+                let [_, _, rate, size, to @ ..] = &words[..] else {
+                    return Err("expected a rate and a size".to_owned());
+                };
                 let rate = rate.parse().map_err(|_| "expected a rate")?;
                 let size = size.parse().ok().filter(|size| *size <= LARGEST).ok_or("expected a datagram's bytes")?;
                 let to: Result<Vec<SocketAddr>, _> = to.iter().map(|address| address.parse()).collect();
@@ -444,7 +446,9 @@ mod tests {
         for role in roles {
             assert_eq!(role.to_string().parse(), Ok(role));
         }
-        for text in ["", "dance", "receive", "send udp", "send tcp 3 9", "send tcp 3 9 x", "send udp 1 4000 1.1.1.1:1", "run"] {
+        for text in
+            ["", "dance", "receive", "send udp", "send tcp 3 9", "send tcp 3 9 x", "send udp 1 4000 1.1.1.1:1", "run"]
+        {
             assert!(text.parse::<Role>().is_err(), "{text}");
         }
     }

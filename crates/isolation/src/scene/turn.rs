@@ -77,6 +77,8 @@ pub struct Seen {
     pub received: f64,
     /// What was left of the containers' CPU, in percent.
     pub idle: f64,
+    /// What threads of the kernel took to receive for containers, in percent of one CPU.
+    pub threads: f64,
     /// The accounts.
     pub status: Status,
     /// Of the cgroups held to quotas, where they are.
@@ -161,13 +163,14 @@ impl Scene {
         let work = || {
             let received = others.iter().filter(|other| other.receives()).map(Actor::work).sum();
             let [work, ended] = [victim.work(), victim.ended()].map(|seen| about("the victim's work", seen));
-            Ok::<_, SceneError>([work?, about("what came", received)?, idle_ns()?, ended?])
+            Ok::<_, SceneError>([work?, about("what came", received)?, idle_ns()?, ended?, self.threads_ns()])
         };
         spend(times.before, &mut enforcer)?;
         let (began, at) = (work()?, Instant::now());
         let (mut status, enforced) = spend(times.measured, &mut enforcer)?;
         let (ended, took) = (work()?, at.elapsed().as_secs_f64());
-        let [mut work, received, idle, between] = [0, 1, 2, 3].map(|n| ended[n].saturating_sub(began[n]) as f64 / took);
+        let [mut work, received, idle, between, threads] =
+            [0, 1, 2, 3, 4].map(|n| ended[n].saturating_sub(began[n]) as f64 / took);
         // Of commands there are few: they are counted from the end of one to the end of another.
         if between > 0.0 {
             work *= 1e9 / between / took;
@@ -178,7 +181,7 @@ impl Scene {
         for container in &self.containers {
             self.complete(&mut status, &meter, container.cgroup());
         }
-        Ok(Seen { turn, work, received, idle: idle / 1e7, status, enforced })
+        Ok(Seen { turn, work, received, idle: idle / 1e7, threads: threads / 1e7, status, enforced })
     }
 
     /// Start all who take part: the victim, and the others.
