@@ -1,7 +1,7 @@
 //! The rows: who shares a core with the victim, and what the paper tells of the same.
 
-use catena_isolation::scene::actor::Protocol;
-use catena_isolation::scene::turn::{Traffic, Turn};
+use catena_isolation::scene::actor::{DATAGRAM, Protocol};
+use catena_isolation::scene::turn::{Traffic, Turn, Way};
 
 /// Datagrams a second to all receivers together: more than any quota here pays for.
 const FLOOD: u32 = 150_000;
@@ -29,7 +29,7 @@ const fn receivers(name: &'static str, protocol: Protocol, count: usize, paper: 
         Protocol::Udp => (FLOOD, Turn::Threads),
         Protocol::Tcp => (4, Turn::Threads),
     };
-    let traffic = Traffic { protocol, sends: false, rate, count };
+    let traffic = Traffic { protocol, way: Way::In, size: DATAGRAM, rate, count };
     Case { name, traffic, containers: RECEIVERS, is_shaped: false, enforced, paper }
 }
 
@@ -38,7 +38,7 @@ const fn senders(name: &'static str, protocol: Protocol, is_shaped: bool, paper:
         Protocol::Udp => 0,
         Protocol::Tcp => 4,
     };
-    let traffic = Traffic { protocol, sends: true, rate, count: SENDERS - 1 };
+    let traffic = Traffic { protocol, way: Way::Out, size: DATAGRAM, rate, count: SENDERS - 1 };
     Case { name, traffic, containers: SENDERS, is_shaped, enforced: Turn::Accounts, paper }
 }
 

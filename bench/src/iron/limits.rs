@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use catena_isolation::scene::actor::Protocol;
-use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn};
+use catena_isolation::scene::actor::{DATAGRAM, Protocol};
+use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn, Way};
 use catena_isolation::scene::{Scene, SceneError};
 use catena_records::record::{Record, median};
 
@@ -49,7 +49,7 @@ fn rounds(
 ) -> Result<(f64, f64), SceneError> {
     let containers: Vec<(String, f64)> = (0..).map(|n| format!("c{n}")).zip(quotas.iter().copied()).collect();
     let mut scene = Scene::new(&containers, &[ACT])?;
-    if traffic.sends {
+    if traffic.way == Way::Out {
         scene.sink()?;
     }
     let mut samples = Vec::new();
@@ -61,7 +61,7 @@ fn rounds(
 
 /// Figure 2.14a: three containers together.
 fn senders(options: &Options) -> Result<Record, SceneError> {
-    let traffic = Traffic { protocol: Protocol::Udp, sends: true, rate: 0, count: 2 };
+    let traffic = Traffic { protocol: Protocol::Udp, way: Way::Out, size: DATAGRAM, rate: 0, count: 2 };
     let all = |scene: &Scene, seen: &Seen| scene.containers().iter().map(|one| seen.cost(one.cgroup())).sum();
     let (value, spread) = rounds(options, &[QUOTA; 3], traffic, Turn::Accounts, all)?;
     let (case, unit) = ("CPU of all three".to_owned(), "% of a CPU".to_owned());
@@ -70,7 +70,7 @@ fn senders(options: &Options) -> Result<Record, SceneError> {
 
 /// Figure 2.14b: what a receiver beside two that compute leaves.
 fn receiver(options: &Options) -> Result<Record, SceneError> {
-    let traffic = Traffic { protocol: Protocol::Udp, sends: false, rate: FLOOD, count: 1 };
+    let traffic = Traffic { protocol: Protocol::Udp, way: Way::In, size: DATAGRAM, rate: FLOOD, count: 1 };
     let (value, spread) = rounds(options, &[QUOTA; 3], traffic, Turn::Threads, |_, seen| seen.idle)?;
     let (case, unit) = ("idle".to_owned(), "% of a CPU".to_owned());
     let floor = Some(100.0 - 3.0 * QUOTA - OFF);

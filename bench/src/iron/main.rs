@@ -5,18 +5,22 @@
 //! As Khalid's dissertation, sections 2.1.3 and 2.3.1, Figures 2.1 to 2.5 and 2.9 to 2.12: the penalty factor is the time that
 //! the victim's work takes, relative to its time when all the others compute. Each round has three turns: all compute, traffic,
 //! traffic with enforcement. A factor is the median over rounds, each relative to its own round. The row without traffic is
-//! the noise of the machine. Then what packets cost ([`costs`], Table 2.15), and how near containers come to their limits
-//! ([`limits`], Figure 2.14). Needs root, and two CPUs.
+//! the noise of the machine. Then what packets cost ([`costs`], Table 2.15), how near containers come to their limits ([`limits`],
+//! Figure 2.14), what the accounts cost ([`tracing`]), what ordinary programs lose ([`applications`], Figure 2.13), and where
+//! packets are dropped ([`dropping`], Figure 2.16). Needs root, and two CPUs.
 
+mod applications;
 mod cases;
 mod costs;
+mod dropping;
 mod limits;
+mod tracing;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use catena_isolation::scene::turn::{Seen, Times, Turn};
+use catena_isolation::scene::turn::{Seen, Times, Turn, Way};
 use catena_isolation::scene::{OUTSIDE, Scene, actor};
 use catena_records::record::{self, Record, median};
 use catena_records::report;
@@ -87,7 +91,7 @@ fn run() -> Result<(), String> {
             Err(Skipped::Failed(why)) => return Err(why),
         }
     }
-    for rows in [costs::rows, limits::rows] {
+    for rows in [costs::rows, limits::rows, tracing::rows, applications::rows, dropping::rows] {
         let rows = rows(&options).map_err(|error| error.to_string())?;
         record::update(&options.output, &rows).map_err(|error| format!("{}: {error}", options.output.display()))?;
         records.extend(rows);
@@ -108,7 +112,7 @@ fn measure(case: &Case, options: &Options) -> Result<[Record; 2], Skipped> {
     let quota = QUOTAS / case.containers as f64;
     let containers: Vec<(String, f64)> = (0..case.containers).map(|number| (format!("c{number}"), quota)).collect();
     let mut scene = Scene::new(&containers, &[ACT]).map_err(failed)?;
-    if case.traffic.sends && case.traffic.protocol == actor::Protocol::Udp {
+    if case.traffic.way == Way::Out && case.traffic.protocol == actor::Protocol::Udp {
         scene.sink().map_err(failed)?;
     }
     if case.is_shaped {

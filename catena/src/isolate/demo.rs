@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use catena_isolation::Status;
 use catena_isolation::names::in_table;
-use catena_isolation::scene::actor::Protocol;
-use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn};
+use catena_isolation::scene::actor::{DATAGRAM, Protocol};
+use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn, Way};
 use catena_isolation::scene::{INSIDE, OUTSIDE, Scene, SceneError};
 use catena_runtime::table::{Table, thousands};
 use serde::Serialize;
@@ -82,7 +82,7 @@ fn play(options: &DemoOptions, is_over: impl Fn() -> bool) -> Result<(), Ended> 
          {rate} packets a second, sent from CPU {OUTSIDE}. A container costs what its processes take, without network work of\n\
          others (hosted), and with its own. This takes some ten seconds.\n"
     ))?;
-    let traffic = Traffic { protocol: Protocol::Udp, sends: false, rate: options.rate, count: 1 };
+    let traffic = Traffic { protocol: Protocol::Udp, way: Way::In, size: DATAGRAM, rate: options.rate, count: 1 };
     let mut turns: Vec<Seen> = Vec::new();
     for (turn, heading) in [
         (Turn::Calm, "No traffic: both compute"),

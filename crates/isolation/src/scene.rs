@@ -5,6 +5,8 @@
 
 pub mod actor;
 mod cores;
+mod threads;
+pub mod traced;
 pub mod turn;
 
 use std::fmt;
@@ -20,9 +22,10 @@ use std::time::{Duration, Instant};
 
 use crate::threaded::enter;
 use crate::{EnforceError, Hierarchies, Tracer};
+use actor::Role;
 
-/// How all names begin.
-const PREFIX: &str = "catena-scene-";
+/// How all names begin. Then comes the number of the process that made it.
+pub const PREFIX: &str = "catena-scene-";
 /// Where named network namespaces are.
 const NAMESPACES: &str = "/run/netns";
 /// The core of those who send to containers and receive from them.
@@ -157,6 +160,8 @@ pub struct Scene {
     containers: Vec<Container>,
     /// Words by which this program does a part of the scene.
     act: Vec<String>,
+    /// What the first container does.
+    victim: Role,
 }
 
 impl Scene {
@@ -179,8 +184,8 @@ impl Scene {
         let number = NEXT.fetch_add(1, Relaxed);
         let prefix = format!("{PREFIX}{}-{number}-", std::process::id());
         // From here on what was made is removed.
-        let mut scene =
-            Scene { prefix, containers: Vec::new(), act: act.iter().map(|word| (*word).to_owned()).collect() };
+        let act = act.iter().map(|word| (*word).to_owned()).collect();
+        let mut scene = Scene { prefix, containers: Vec::new(), act, victim: Role::Compute };
         ip(&[], &format!("netns add {}\n", scene.outside()))?;
         for (number, (name, percent)) in containers.iter().enumerate() {
             scene.add(&hierarchies, number, name, *percent)?;
@@ -196,6 +201,11 @@ impl Scene {
     /// Return the name of the network namespace outside of all containers.
     pub fn outside(&self) -> String {
         format!("{}outside", self.prefix)
+    }
+
+    /// Let the victim do this instead of computing: of a command, its work is how often it ends.
+    pub fn set_victim(&mut self, role: Role) {
+        self.victim = role;
     }
 
     fn add(&mut self, hierarchies: &Hierarchies, number: usize, name: &str, percent: f64) -> Result<(), SceneError> {
@@ -231,7 +241,8 @@ impl Scene {
             format!("link set {peer} up"),
         ];
         ip(&["-n", &outside], &(lines.join("\n") + "\n"))?;
-        let inside = format!("addr add {}/24 dev {device}\nlink set {device} up\n", container.address());
+        let inside =
+            format!("addr add {}/24 dev {device}\nlink set {device} up\nlink set lo up\n", container.address());
         ip(&["-n", namespace], &inside)
     }
 

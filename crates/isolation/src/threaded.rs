@@ -204,10 +204,10 @@ pub(crate) fn enter(namespace: &File) -> io::Result<()> {
 }
 
 /// A thread of the kernel: its number, and when it began, in ticks.
-type Thread = (u32, u64);
+pub(crate) type Thread = (u32, u64);
 
 /// Return the threads that receive for devices of a name.
-fn receivers(device: &str) -> BTreeSet<Thread> {
+pub(crate) fn receivers(device: &str) -> BTreeSet<Thread> {
     let prefix = format!("napi/{device}-");
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

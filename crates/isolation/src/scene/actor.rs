@@ -20,7 +20,9 @@ use super::{Container, NAMESPACES, Scene, SceneError};
 /// Where receivers listen.
 pub const PORT: u16 = 9000;
 /// Bytes of a datagram, as in Khalid's dissertation, section 2.1.3.
-const DATAGRAM: usize = 1400;
+pub const DATAGRAM: usize = 1400;
+/// Bytes of the largest datagram.
+const LARGEST: usize = 2048;
 /// How often a sender at a rate sends.
 const TICK: Duration = Duration::from_millis(2);
 /// A receiver tells its count after so many datagrams.
@@ -46,8 +48,17 @@ pub enum Role {
     Fill,
     /// Receive all that comes.
     Receive(Protocol),
-    /// Send to these addresses in turn: so many datagrams a second, 0 as fast as it goes; so many connections to each.
-    Send(Protocol, u32, Vec<SocketAddr>),
+    /// Answer each datagram with one of [`DATAGRAM`] bytes.
+    Answer,
+    /// Send to these addresses in turn: so many datagrams a second of so many bytes, 0 as fast as it goes; so many connections
+    /// to each.
+    Send(Protocol, u32, usize, Vec<SocketAddr>),
+    /// The same by datagrams, and receive what is answered.
+    Ask(u32, usize, Vec<SocketAddr>),
+    /// Send datagrams to itself, and receive each before the next is sent: each has a softirq of its own, in this process' time.
+    Exchange,
+    /// Run a command again and again, and count its ends. Its words have no spaces.
+    Run(Vec<String>),
 }
 
 impl fmt::Display for Role {
@@ -57,10 +68,17 @@ impl fmt::Display for Role {
             Role::Compute => f.write_str("compute"),
             Role::Fill => f.write_str("fill"),
             Role::Receive(protocol) => write!(f, "receive {}", word(protocol)),
-            Role::Send(protocol, rate, to) => {
-                write!(f, "send {} {rate}", word(protocol))?;
+            Role::Answer => f.write_str("answer"),
+            Role::Send(protocol, rate, size, to) => {
+                write!(f, "send {} {rate} {size}", word(protocol))?;
                 to.iter().try_for_each(|address| write!(f, " {address}"))
             }
+            Role::Ask(rate, size, to) => {
+                write!(f, "ask udp {rate} {size}")?;
+                to.iter().try_for_each(|address| write!(f, " {address}"))
+            }
+            Role::Exchange => f.write_str("exchange"),
+            Role::Run(words) => write!(f, "run {}", words.join(" ")),
         }
     }
 }
@@ -79,13 +97,21 @@ impl FromStr for Role {
             "compute" => Ok(Role::Compute),
             "fill" => Ok(Role::Fill),
             "receive" => Ok(Role::Receive(protocol()?)),
-            "send" => {
-                let rate = words.get(2).and_then(|rate| rate.parse().ok()).ok_or("expected a rate")?;
-                let to: Result<Vec<SocketAddr>, _> = words[3..].iter().map(|address| address.parse()).collect();
+            "answer" => Ok(Role::Answer),
+            "exchange" => Ok(Role::Exchange),
+            "run" if words.len() > 1 => Ok(Role::Run(words[1..].iter().map(|word| (*word).to_owned()).collect())),
+            how @ ("send" | "ask") => {
+                let [_, _, rate, size, to @ ..] = &words[..] else {
+                    return Err("expected a rate and a size".to_owned());
+                };
+                let rate = rate.parse().map_err(|_| "expected a rate")?;
+                let size = size.parse().ok().filter(|size| *size <= LARGEST).ok_or("expected a datagram's bytes")?;
+                let to: Result<Vec<SocketAddr>, _> = to.iter().map(|address| address.parse()).collect();
                 let to = to.ok().filter(|to| !to.is_empty()).ok_or("expected addresses")?;
-                Ok(Role::Send(protocol()?, rate, to))
+                let protocol = protocol()?;
+                Ok(if how == "ask" { Role::Ask(rate, size, to) } else { Role::Send(protocol, rate, size, to) })
             }
-            _ => Err(format!("`{text}`: expected compute, fill, receive or send")),
+            _ => Err(format!("`{text}`: expected what a process of a scene does")),
         }
     }
 }
@@ -131,13 +157,35 @@ impl Actor {
         self.receives
     }
 
-    /// Return how many pieces of work it has done, or datagrams received.
+    /// Return how many pieces of work it has done, datagrams received, or commands run.
     ///
     /// # Errors
     /// The system's.
     pub fn work(&self) -> io::Result<u64> {
+        self.number(0)
+    }
+
+    /// Return when the last command ended, in ns of the monotonic clock; 0 for who runs none.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn ended(&self) -> io::Result<u64> {
+        self.number(8)
+    }
+
+    /// Return what CPU its first thread has had, in ns.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn cpu(&self) -> io::Result<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/schedstat", self.child.id()))?;
+        let first = text.split(' ').next().and_then(|word| word.parse().ok());
+        first.ok_or_else(|| io::Error::other("no schedstat (needs CONFIG_SCHED_INFO)"))
+    }
+
+    fn number(&self, offset: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        self.work.read_exact_at(&mut bytes, 0)?;
+        self.work.read_exact_at(&mut bytes, offset)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 }
@@ -149,7 +197,7 @@ impl Drop for Actor {
     }
 }
 
-/// Make a file in memory that holds a number, 0.
+/// Make a file in memory that holds two numbers, 0.
 fn memory() -> io::Result<File> {
     use std::os::fd::FromRawFd;
     // SAFETY: the name ends with 0.
@@ -159,7 +207,7 @@ fn memory() -> io::Result<File> {
     }
     // SAFETY: the descriptor is new and nobody else's.
     let file = unsafe { File::from_raw_fd(descriptor) };
-    file.write_all_at(&[0; 8], 0)?;
+    file.write_all_at(&[0; 16], 0)?;
     Ok(file)
 }
 
@@ -194,8 +242,12 @@ pub fn act(words: &[String]) -> Result<(), String> {
         Role::Fill => yield_to_all().and_then(|()| ready()).and_then(|()| compute(&counter)),
         Role::Receive(Protocol::Udp) => receive_datagrams(&counter),
         Role::Receive(Protocol::Tcp) => receive_connections(),
-        Role::Send(Protocol::Udp, rate, to) => send_datagrams(rate, &to),
-        Role::Send(Protocol::Tcp, connections, to) => send_connections(connections, &to),
+        Role::Answer => answer(),
+        Role::Send(Protocol::Udp, rate, size, to) => send_datagrams(rate, size, &to, false),
+        Role::Send(Protocol::Tcp, connections, _, to) => send_connections(connections, &to),
+        Role::Ask(rate, size, to) => send_datagrams(rate, size, &to, true),
+        Role::Exchange => exchange(&counter),
+        Role::Run(words) => run(&words, &counter),
     };
     done.map_err(|error| error.to_string())
 }
@@ -244,7 +296,7 @@ fn compute(counter: &File) -> io::Result<()> {
 fn receive_datagrams(counter: &File) -> io::Result<()> {
     let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
     ready()?;
-    let mut packet = [0; 2048];
+    let mut packet = [0; LARGEST];
     for received in 1_u64.. {
         socket.recv(&mut packet)?;
         if received.is_multiple_of(TOLD) {
@@ -267,20 +319,90 @@ fn receive_connections() -> io::Result<()> {
     Ok(())
 }
 
-fn send_datagrams(rate: u32, to: &[SocketAddr]) -> io::Result<()> {
+fn answer() -> io::Result<()> {
+    let socket = UdpSocket::bind(("0.0.0.0", PORT))?;
+    ready()?;
+    let mut packet = [0; LARGEST];
+    loop {
+        let (_, from) = socket.recv_from(&mut packet)?;
+        // A full queue drops.
+        _ = socket.send_to(&[7; DATAGRAM], from);
+    }
+}
+
+fn exchange(counter: &File) -> io::Result<()> {
+    let socket = UdpSocket::bind(("127.0.0.1", PORT))?;
+    socket.connect(("127.0.0.1", PORT))?;
+    ready()?;
+    let mut packet = [0; LARGEST];
+    for exchanged in 1_u64.. {
+        socket.send(&[7; DATAGRAM])?;
+        socket.recv(&mut packet)?;
+        if exchanged.is_multiple_of(TOLD) {
+            counter.write_all_at(&exchanged.to_ne_bytes(), 0)?;
+        }
+    }
+    Ok(())
+}
+
+fn run(words: &[String], counter: &File) -> io::Result<()> {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::inherit());
+    // SAFETY: the call takes numbers, and is one that a new process may make.
+    unsafe {
+        use std::os::unix::process::CommandExt;
+        // When this process is killed, so is what it runs.
+        command.pre_exec(|| match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        });
+    }
+    for ends in 0_u64.. {
+        if ends > 0 {
+            let [ends, now] = [ends, monotonic()?].map(u64::to_ne_bytes);
+            counter.write_all_at(&[ends, now].concat(), 0)?;
+        }
+        let status = command.status()?;
+        if !status.success() {
+            return Err(io::Error::other(format!("{}: {status}", words[0])));
+        }
+        if ends == 0 {
+            // Only what runs to its end is ready.
+            ready()?;
+        }
+    }
+    Ok(())
+}
+
+/// Return the time of the clock that all processes have, in ns.
+fn monotonic() -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the time lives during the call.
+    if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
+}
+
+fn send_datagrams(rate: u32, size: usize, to: &[SocketAddr], receives: bool) -> io::Result<()> {
     let socket = |address: &SocketAddr| {
         let socket = UdpSocket::bind("0.0.0.0:0")?;
         socket.connect(address)?;
+        socket.set_nonblocking(receives)?;
         Ok(socket)
     };
     let sockets: Vec<UdpSocket> = to.iter().map(socket).collect::<io::Result<_>>()?;
     ready()?;
+    let (packet, mut answer) = (vec![7; size], [0; LARGEST]);
     let each_tick = rate as usize * TICK.as_millis() as usize / 1000;
     let mut next = Instant::now();
     for turn in 0.. {
         for number in 0..each_tick.max(1) {
             // Where nobody listens yet, an error of an earlier packet comes back; a full queue drops.
-            _ = sockets[(turn + number) % sockets.len()].send(&[7; DATAGRAM]);
+            _ = sockets[(turn + number) % sockets.len()].send(&packet);
+        }
+        for socket in sockets.iter().filter(|_| receives) {
+            while socket.recv(&mut answer).is_ok() {}
         }
         if rate > 0 {
             next = (next + TICK).max(Instant::now() - 10 * TICK);
@@ -316,11 +438,17 @@ mod tests {
     #[test]
     fn roles_come_back_from_their_words() {
         let to = vec!["10.78.1.2:9000".parse().unwrap(), "10.78.2.2:9000".parse().unwrap()];
-        let roles = [Role::Compute, Role::Fill, Role::Receive(Protocol::Tcp), Role::Send(Protocol::Udp, 1000, to)];
+        let run = Role::Run(["wc", "/tmp/a"].map(str::to_owned).to_vec());
+        for role in [Role::Answer, Role::Exchange, Role::Ask(9, 100, to.clone()), run] {
+            assert_eq!(role.to_string().parse(), Ok(role));
+        }
+        let roles = [Role::Compute, Role::Fill, Role::Receive(Protocol::Tcp), Role::Send(Protocol::Udp, 1000, 64, to)];
         for role in roles {
             assert_eq!(role.to_string().parse(), Ok(role));
         }
-        for text in ["", "dance", "receive", "send udp", "send tcp 3", "send tcp 3 x"] {
+        for text in
+            ["", "dance", "receive", "send udp", "send tcp 3 9", "send tcp 3 9 x", "send udp 1 4000 1.1.1.1:1", "run"]
+        {
             assert!(text.parse::<Role>().is_err(), "{text}");
         }
     }

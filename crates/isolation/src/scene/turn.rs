@@ -15,15 +15,30 @@ use crate::{Enforced, Enforcer, Meter, Row, Status, Wanted};
 /// How often quotas are rewritten, and how often a turn looks whether it is to end.
 const PERIOD: Duration = Duration::from_millis(100);
 
+/// Which way packets go, seen from the containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// They receive.
+    In,
+    /// They send.
+    Out,
+    /// They send and receive, by connections of their own.
+    Both,
+    /// They answer datagrams.
+    Answers,
+}
+
 /// What the containers beside the victim do with the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
     /// By which protocol.
     pub protocol: Protocol,
-    /// Whether containers send; else they receive.
-    pub sends: bool,
+    /// Which way.
+    pub way: Way,
     /// Datagrams a second to all receivers, or from each sender; 0 is as fast as it goes. For TCP: connections of each container.
     pub rate: u32,
+    /// Bytes of a datagram.
+    pub size: usize,
     /// How many of the containers beside the victim have it, the first ones; the others compute.
     pub count: usize,
 }
@@ -62,6 +77,8 @@ pub struct Seen {
     pub received: f64,
     /// What was left of the containers' CPU, in percent.
     pub idle: f64,
+    /// What threads of the kernel took to receive for containers, in percent of one CPU.
+    pub threads: f64,
     /// The accounts.
     pub status: Status,
     /// Of the cgroups held to quotas, where they are.
@@ -114,7 +131,7 @@ impl Scene {
         is_over: impl Fn() -> bool,
     ) -> Result<Seen, SceneError> {
         for container in &self.containers {
-            self.steer(container, turn == Turn::Threads && !traffic.sends)?;
+            self.steer(container, turn == Turn::Threads && traffic.way != Way::Out)?;
         }
         let mut meter = Meter::start()?;
         let journal = Kept(std::env::temp_dir().join(format!("{}journal", self.prefix)));
@@ -145,45 +162,61 @@ impl Scene {
         };
         let work = || {
             let received = others.iter().filter(|other| other.receives()).map(Actor::work).sum();
-            Ok::<_, SceneError>([about("the victim's work", victim.work())?, about("what came", received)?, idle_ns()?])
+            let [work, ended] = [victim.work(), victim.ended()].map(|seen| about("the victim's work", seen));
+            Ok::<_, SceneError>([work?, about("what came", received)?, idle_ns()?, ended?, self.threads_ns()])
         };
         spend(times.before, &mut enforcer)?;
         let (began, at) = (work()?, Instant::now());
         let (mut status, enforced) = spend(times.measured, &mut enforcer)?;
         let (ended, took) = (work()?, at.elapsed().as_secs_f64());
-        let [work, received, idle] = [0, 1, 2].map(|n| ended[n].saturating_sub(began[n]) as f64 / took);
+        let [mut work, received, idle, between, threads] =
+            [0, 1, 2, 3, 4].map(|n| ended[n].saturating_sub(began[n]) as f64 / took);
+        // Of commands there are few: they are counted from the end of one to the end of another.
+        if between > 0.0 {
+            work *= 1e9 / between / took;
+        }
         if let Some(enforcer) = enforcer {
             enforcer.end()?;
         }
         for container in &self.containers {
             self.complete(&mut status, &meter, container.cgroup());
         }
-        Ok(Seen { turn, work, received, idle: idle / 1e7, status, enforced })
+        Ok(Seen { turn, work, received, idle: idle / 1e7, threads: threads / 1e7, status, enforced })
     }
 
     /// Start all who take part: the victim, and the others.
     fn cast(&self, traffic: Traffic, turn: Turn) -> Result<(Actor, Vec<Actor>), SceneError> {
         let inside = |number: usize, role: &Role| Actor::start(self, Some(&self.containers[number]), INSIDE, role);
-        let victim = inside(0, &Role::Compute)?;
-        let Traffic { protocol, sends, rate, count } = traffic;
+        let victim = inside(0, &self.victim)?;
+        let Traffic { protocol, way, rate, size, count } = traffic;
         // CPUs that share a core slow each other down: outside it is as busy in turns without traffic.
         let mut others = vec![Actor::start(self, None, OUTSIDE, &Role::Fill)?];
         let count = if turn == Turn::Calm { 0 } else { count.min(self.containers.len() - 1) };
         let port = |address| SocketAddr::from((address, PORT));
-        if sends && count > 0 {
+        if matches!(way, Way::Out | Way::Both) && count > 0 {
             others.push(Actor::start(self, None, OUTSIDE, &Role::Receive(protocol))?);
         }
         for (number, container) in self.containers.iter().enumerate().skip(1) {
-            let role = match sends {
-                _ if number > count => Role::Compute,
-                true => Role::Send(protocol, rate, vec![port(container.outside())]),
-                false => Role::Receive(protocol),
+            let send = || Role::Send(protocol, rate, size, vec![port(container.outside())]);
+            let roles = match way {
+                _ if number > count => vec![Role::Compute],
+                Way::In => vec![Role::Receive(protocol)],
+                Way::Out => vec![send()],
+                Way::Both => vec![Role::Receive(protocol), send()],
+                Way::Answers => vec![Role::Answer],
             };
-            others.push(inside(number, &role)?);
+            for role in roles {
+                others.push(inside(number, &role)?);
+            }
         }
-        if !sends && count > 0 {
+        if count > 0 {
             let to = self.containers[1..=count].iter().map(|container| port(container.address())).collect();
-            others.push(Actor::start(self, None, OUTSIDE, &Role::Send(protocol, rate, to))?);
+            let role = match way {
+                Way::In | Way::Both => Some(Role::Send(protocol, rate, size, to)),
+                Way::Out => None,
+                Way::Answers => Some(Role::Ask(rate, size, to)),
+            };
+            others.extend(role.map(|role| Actor::start(self, None, OUTSIDE, &role)).transpose()?);
         }
         Ok((victim, others))
     }
