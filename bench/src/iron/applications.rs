@@ -28,8 +28,8 @@ const VICTIMS: [(&str, &[&str]); 4] = [
     ("pi", &["awk", "BEGIN{for(i=0;i<1000000;i++)s+=(i%2?-4:4)/(2*i+1);print(s)}"]),
 ];
 
-/// What the container beside the victim does: connections that are filled both ways, as when sorted parts are handed out, and requests
-/// that it answers, more than its quota pays for.
+/// What the container beside the victim does: connections that are filled both ways, as when sorted parts are handed out, and
+/// requests that it answers, more than its quota pays for.
 const TRAFFIC: [(&str, Traffic); 2] = [
     ("shuffle", Traffic { protocol: Protocol::Tcp, way: Way::Both, rate: 4, size: DATAGRAM, count: 1 }),
     ("requests", Traffic { protocol: Protocol::Udp, way: Way::Answers, rate: 100_000, size: 100, count: 1 }),
@@ -120,7 +120,8 @@ fn average(values: &[f64], number: usize) -> Record {
     Record { value, spread, bar: (number == 1).then_some(BAR), ..record("applications, average", number) }
 }
 
-/// Play rounds: return how much longer the victim takes, without and with enforcement, and the accounts' largest gaps, in percent.
+/// Play rounds: return how much longer the victim takes, without and with enforcement, and the accounts' largest gaps, in
+/// percent.
 fn factors(
     options: &Options,
     command: &[&str],

@@ -37,8 +37,8 @@ pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
     Ok(rows)
 }
 
-/// Of a turn: how much longer the victim took, what network work took, what part of the packets was taken from sockets, and what the
-/// receivers cost together.
+/// Of a turn: how much longer the victim took, what network work took, what part of the packets was taken from sockets, and
+/// what the receivers cost together.
 fn numbers(calm: f64, seen: &Seen, scene: &Scene, rate: u32) -> [f64; 4] {
     let is_here = |name: &str| scene.containers().iter().any(|container| container.cgroup() == name);
     // Before 6.11 a drop is not its socket's: nothing else here is dropped in a network softirq.

@@ -5,8 +5,8 @@
 //! As Khalid's dissertation, sections 2.1.3 and 2.3.1, Figures 2.1 to 2.5 and 2.9 to 2.12: the penalty factor is the time that
 //! the victim's work takes, relative to its time when all the others compute. Each round has three turns: all compute, traffic,
 //! traffic with enforcement. A factor is the median over rounds, each relative to its own round. The row without traffic is
-//! the noise of the machine. Then what packets cost ([`costs`], Table 2.15), how near containers come to their limits ([`limits`],
-//! Figure 2.14), what the accounts cost ([`tracing`]), what ordinary programs lose ([`applications`], Figure 2.13), and where
+//! the noise of the machine. Then what packets cost ([`costs`], Table 2.15), how near containers come to their limits
+//! ([`limits`], Figure 2.14), what the accounts cost ([`tracing`]), what ordinary programs lose ([`applications`], Figure 2.13), and where
 //! packets are dropped ([`dropping`], Figure 2.16). Needs root, and two CPUs.
 
 mod applications;
