@@ -208,3 +208,27 @@ fn show_plan_and_run_agree_on_every_example() {
     }
     assert!(run >= 2 && planned >= 7, "{run} that run, {planned} of a paper, {neither} of neither");
 }
+
+#[test]
+fn a_plan_without_time_for_tasks_says_so_and_is_run() {
+    let folder = folder();
+    let path = folder.path();
+    examples(path);
+    let name = "examples/edge.catena";
+    let plan = ["plan", name, "--rack", "rack.toml", "--profile", "profile.json", "--seed", "5"];
+    let text = output(path, &[&plan[..], &["--time-limit", "0ms", "--output", "p.json"]].concat());
+    assert!(text.status.success(), "{}", String::from_utf8_lossy(&text.stderr));
+    assert!(
+        String::from_utf8_lossy(&text.stdout)
+            .contains("The time limit was over before the search for the workers' tasks")
+    );
+    let written: Value = serde_json::from_slice(&std::fs::read(path.join("p.json")).expect("a plan")).expect("JSON");
+    let tasks = &written["servers"][0]["tasks"];
+    assert!(tasks["tree"].is_object() && tasks["cut_short"] == true, "{tasks}");
+    let enough = catena(path, &[&plan[..], &["--json"]].concat());
+    assert!(enough["servers"][0]["tasks"]["cut_short"].is_null());
+    let next = catena(path, &[&plan[..6], &["--from", "p.json", "--json"]].concat());
+    let traffic = "gen:flows=50,size=128,rate=10Mbps,count=500,time=wall";
+    let run = catena(path, &["run", name, "--plan", "p.json", "--in", traffic, "--json", "--quiet"]);
+    assert_eq!(run["deployment"], next["deployment"]["follows"]);
+}
