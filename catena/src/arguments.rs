@@ -315,8 +315,8 @@ pub struct PlanOptions {
     /// Plan as if: cores=8, stages=20, nic=100Gbps, servers=2, chain3.t_min=5Gbps, … (may be repeated)
     #[arg(long, value_name = "KEY=VALUE")]
     pub what_if: Vec<String>,
-    /// How long planning may take: the exact planner's search for proof, and the search for what would help where promises cannot
-    /// be kept
+    /// How long planning may take: the exact planner's search for proof, the search for workers' tasks, and that for what would help
+    /// where promises cannot be kept
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "20s")]
     pub time_limit: std::time::Duration,
     /// Draw the rack with the chains on it; with --compare the best plan's

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use catena::{Chain, LoadError};
-use catena_planner::{Paper, Remark, check_paper, check_rack, findings};
+use catena_planner::{Paper, Remark, check_paper, check_rack, findings, refused};
 use catena_policy::{Diagnostic, PolicyGraph};
 use catena_runtime::{files, trial};
 
@@ -17,7 +17,7 @@ use crate::{Failure, file, streams};
 /// # Errors
 /// When it cannot be read or run.
 pub fn load(path: &Path) -> Result<Chain, Failure> {
-    taken(Chain::load(path))
+    taken(path, Chain::load(path))
 }
 
 /// The same of a file that was read already.
@@ -25,10 +25,10 @@ pub fn load(path: &Path) -> Result<Chain, Failure> {
 /// # Errors
 /// When it cannot be run.
 pub fn parsed(path: &Path, source: String) -> Result<Chain, Failure> {
-    taken(Chain::read(path, source))
+    taken(path, Chain::read(path, source))
 }
 
-fn taken(chain: Result<Chain, LoadError>) -> Result<Chain, Failure> {
+fn taken(path: &Path, chain: Result<Chain, LoadError>) -> Result<Chain, Failure> {
     match chain {
         Ok(chain) => {
             print(&chain.warnings, &chain.name, &chain.source);
@@ -37,7 +37,7 @@ fn taken(chain: Result<Chain, LoadError>) -> Result<Chain, Failure> {
         Err(LoadError::Unreadable(failure)) => Err(failure.into()),
         Err(LoadError::Wrong { name, source, diagnostics }) => {
             print(&diagnostics, &name, &source);
-            Err(Failure(format!("{name}: {}", findings(&diagnostics))))
+            Err(Failure(refused(path, &diagnostics)))
         }
     }
 }

@@ -59,6 +59,10 @@ impl fmt::Display for Text<'_> {
         if let Some(tasks) = plan.servers.iter().find_map(|server| server.tasks.as_ref())
             && tasks.classes.iter().any(|class| class.name != tasks.classes[0].name)
         {
+            if tasks.cut_short {
+                let more = "with more there may be fewer, or some that serve more packets";
+                writeln!(f, "\nThe time limit was over before the search for the workers' tasks: {more}.")?;
+            }
             writeln!(f, "\nWhere more of every chain comes in than the cores can do, rates in Gbit/s:\n")?;
             write!(f, "{}", overloaded(plan, tasks))?;
             for (chain, gets) in missed(plan, tasks) {

@@ -25,7 +25,7 @@ const DEPENDENT: f64 = 1e-12;
 /// None: there are too many partitions to try.
 ///
 /// # Errors
-/// No partition into at most `most` tasks keeps the promises, or the solver failed.
+/// No partition into at most `most` tasks keeps the promises, the solver failed, or the time was over.
 pub fn fewest(program: &Program, most: usize) -> Option<Result<Vec<bool>, Nothing>> {
     let graph = program.graph;
     let spared = spared(graph, program.promises, program.levels);
@@ -42,6 +42,10 @@ pub fn fewest(program: &Program, most: usize) -> Option<Result<Vec<bool>, Nothin
         let mut best: Option<(f64, Vec<bool>)> = None;
         let mut chosen: Vec<usize> = (0..extra).collect();
         loop {
+            if program.until.is_over() {
+                // Of those with as few tasks, others might serve more.
+                return Some(best.map(|(_, starts)| starts).ok_or(Nothing::Unsolved));
+            }
             let mut starts = given.clone();
             chosen.iter().for_each(|c| starts[free[*c]] = true);
             if may_keep(graph, program.promises, &starts) {

@@ -60,6 +60,7 @@ pub mod strategy;
 pub mod tasks;
 mod throughput;
 pub mod tree;
+mod until;
 pub mod workers;
 
 #[cfg(test)]
@@ -70,4 +71,5 @@ pub use promise::{Conflict, Levels, Promise, Subject};
 pub use strategy::{Alpine, Front, Objective, Options, Proof, Refusal, Strategy, solve, weigh};
 pub use tasks::{Served, Task, Tasks};
 pub use tree::SchedulerTree;
+pub use until::Until;
 pub use workers::Assignment;

@@ -12,11 +12,11 @@
 pub(crate) mod rates;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::few;
 use super::graph::{ClassId, Graph, Kind};
 use super::promise::{Levels, Promise};
+use super::until::Until;
 use catena_solver::{self as solver, Column, Limits, Outcome, Sense, Solution};
 
 /// Every group of classes that nobody related to another gets at least this part of what running to
@@ -51,6 +51,8 @@ pub struct Program<'a> {
     pub left: f64,
     /// Seconds that the solver may take.
     pub seconds: f64,
+    /// When it has to end, whatever these are.
+    pub until: Until,
 }
 
 /// What is asked.
@@ -238,35 +240,40 @@ impl Program<'_> {
         let scale = self.served(&packets);
         let mut model = self.model(ask, &packets, scale);
         let rates: f64 = self.graph.classes.iter().map(|c| c.packets).sum();
-        let limits = Limits {
-            time: Duration::try_from_secs_f64(self.seconds).unwrap_or(Duration::MAX),
-            gap: GAP,
-            ..Limits::default()
+        let limits = || {
+            let time = match ask {
+                Ask::Weights(..) => self.until.weights(self.seconds),
+                Ask::Fewest | Ask::Fewer(_) => self.until.search(self.seconds),
+            };
+            Limits { time, gap: GAP, ..Limits::default() }
         };
+        if limits().time.is_zero() {
+            return Err(Nothing::Unsolved);
+        }
         let starts: Vec<(Column, f64)> = model.starts().map(|start| (start, 1.0)).collect();
         let throughput = model.throughput.terms.clone();
         match ask {
             Ask::Fewer(_) => {
-                let solution = model.minimise(starts, &limits)?;
+                let solution = model.minimise(starts, &limits())?;
                 self.found(&model, &solution, scale, ask)
             }
             Ask::Fewest => {
                 // Less than one task in sum, so that throughput only decides among equals.
                 let most = rates / scale;
                 let served = throughput.iter().map(|(column, packets)| (*column, -0.5 * packets / most));
-                let solution = model.minimise(starts.into_iter().chain(served), &limits)?;
+                let solution = model.minimise(starts.into_iter().chain(served), &limits())?;
                 self.found(&model, &solution, scale, ask)
             }
             Ask::Weights(..) => {
                 // First what nobody related shares as evenly as can be, then throughput.
-                let fairest = model.minimise([(model.fair, -1.0)], &limits)?;
+                let fairest = model.minimise([(model.fair, -1.0)], &limits())?;
                 if !model.keeps_shares(&fairest) {
                     return Err(Nothing::Impossible);
                 }
                 let most_fair = fairest.of(model.fair);
                 model.problem.set_bounds(model.fair, 0.999 * most_fair, f64::INFINITY);
                 let served = throughput.iter().map(|(column, packets)| (*column, -packets / rates));
-                let solution = model.minimise(served, &limits)?;
+                let solution = model.minimise(served, &limits())?;
                 let solution = if model.keeps_shares(&solution) { solution } else { fairest };
                 Ok(Found { worst_off: most_fair, ..self.found(&model, &solution, scale, ask)? })
             }

@@ -8,6 +8,7 @@ use super::greedy::{Starved, Whole};
 use super::program::{Ask, Nothing, Program, Queues};
 use super::promise::{Conflict, Levels, Promise};
 use super::tasks::{Partition, Tasks};
+use super::until::Until;
 
 /// Graphs up to this many modules are solved by the exact program even where the closed form applies.
 const SMALL: usize = 32;
@@ -61,6 +62,8 @@ pub struct Options {
     pub front: Front,
     /// Seconds that the solver may take for each level of priority.
     pub seconds: f64,
+    /// When all of it has to end, whatever these are.
+    pub until: Until,
     /// The part of what comes to a queue that it drops at least, if the promises can be kept so. With 0, the most
     /// throughput, a queue may get just what its task takes; then it runs empty at times, and the task loses its turn.
     pub surplus: f64,
@@ -69,7 +72,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let (strategy, objective) = (Strategy::Alpine, Objective::FewestTasks);
-        Options { strategy, objective, front: Front::LastResort, seconds: 20.0, surplus: 0.02 }
+        Options { strategy, objective, front: Front::LastResort, seconds: 20.0, until: Until::default(), surplus: 0.02 }
     }
 }
 
@@ -261,9 +264,10 @@ impl Run<'_> {
     /// bound on the number of tasks.
     fn exact(&self, graph: &Graph, levels: &Levels, ask: Ask) -> Result<(Vec<bool>, usize), Nothing> {
         if graph.modules.len() <= SMALL && few::applies(levels) {
-            let (sigma, seconds) = (vec![0.0; graph.modules.len()], self.options.seconds);
+            let sigma = vec![0.0; graph.modules.len()];
+            let Options { seconds, until, .. } = self.options;
             let promises = self.promises;
-            let program = Program { graph, promises, levels, level: 0, sigma: &sigma, left: graph.hz, seconds };
+            let program = Program { graph, promises, levels, level: 0, sigma: &sigma, left: graph.hz, seconds, until };
             let most = match ask {
                 Ask::Fewer(than) => than.saturating_sub(1),
                 _ => graph.modules.len(),
@@ -294,10 +298,13 @@ impl Run<'_> {
         let mut sigma = vec![0.0; graph.modules.len()];
         let mut left = graph.hz;
         for level in 0..levels.count {
-            let seconds = self.options.seconds;
+            let Options { seconds, until, .. } = self.options;
+            // Each has as much of the time that is left as the others that come.
+            let until = until.one_of(levels.count - level);
+            let promises = self.promises;
             // What later levels are promised is not for this one.
             let own = left - levels.reserved(graph, self.promises, level);
-            let program = Program { graph, promises: self.promises, levels, level, sigma: &sigma, left: own, seconds };
+            let program = Program { graph, promises, levels, level, sigma: &sigma, left: own, seconds, until };
             let own = solve(&program)?;
             for m in (0..own.len()).filter(|m| levels.module[*m] == level) {
                 sigma[m] = own[m];

@@ -69,8 +69,16 @@ fn exhaustive(graph: &Graph, promises: &[Promise], floor: f64) -> Option<usize> 
             continue;
         }
         let sigma = vec![0.0; graph.modules.len()];
-        let program =
-            Program { graph, promises, levels: &levels, level: 0, sigma: &sigma, left: graph.hz, seconds: 60.0 };
+        let program = Program {
+            graph,
+            promises,
+            levels: &levels,
+            level: 0,
+            sigma: &sigma,
+            left: graph.hz,
+            seconds: 60.0,
+            until: Until::default(),
+        };
         let found = program.solve(Ask::Weights(&starts, Queues::Charged, 0.0));
         if found.is_ok_and(|found| found.worst_off >= floor) {
             best = Some(count);
@@ -83,7 +91,16 @@ fn exhaustive(graph: &Graph, promises: &[Promise], floor: f64) -> Option<usize> 
 fn integer(graph: &Graph, promises: &[Promise]) -> Option<usize> {
     let levels = Levels::of(graph, promises).unwrap();
     let sigma = vec![0.0; graph.modules.len()];
-    let program = Program { graph, promises, levels: &levels, level: 0, sigma: &sigma, left: graph.hz, seconds: 60.0 };
+    let program = Program {
+        graph,
+        promises,
+        levels: &levels,
+        level: 0,
+        sigma: &sigma,
+        left: graph.hz,
+        seconds: 60.0,
+        until: Until::default(),
+    };
     match program.solve(Ask::Fewest) {
         Ok(found) => {
             let count = found.starts.iter().filter(|s| **s).count();

@@ -11,7 +11,7 @@
 //! than the best. Larger ones: the usual partitions, and from the best of them on one cut more or less at a time, as long
 //! as that serves more.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::few;
 use super::graph::{ClassId, Graph, Kind, Module, ModuleId};
@@ -177,9 +177,8 @@ impl Run<'_> {
         let ways: Vec<Way> = sets.into_iter().map(|apart| self.way(apart)).collect::<Result<_, _>>()?;
         let partitions = |way: &Way| 1_usize.checked_shl(way.free.len() as u32).unwrap_or(usize::MAX);
         let all = ways.iter().map(partitions).fold(0, usize::saturating_add);
-        let seconds = Duration::try_from_secs_f64(self.options.seconds).unwrap_or(Duration::MAX);
         let now = Instant::now();
-        let end = now.checked_add(seconds).unwrap_or(now);
+        let end = now.checked_add(self.options.until.search(self.options.seconds)).unwrap_or(now);
         let search = Search { run: self, ways, whole, surplus, end };
         let (kept, proof) = if all <= PARTITIONS { search.all()? } else { (search.climb()?, Proof::Found) };
         let kept = kept.ok_or_else(|| Refusal::Starved(Vec::new()))?;
@@ -248,7 +247,7 @@ impl Search<'_> {
                 break;
             }
             if Instant::now() > self.end {
-                return Ok((best, Proof::Found));
+                return best.map(|best| (Some(best), Proof::Found)).ok_or(Refusal::Unsolved);
             }
             best = better(best, self.weighed(way, &starts)?);
         }

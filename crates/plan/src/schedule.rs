@@ -1,6 +1,6 @@
 //! From a plan to the tasks of its workers, where one server runs whole chains.
 
-use catena_plan_alpine::Objective;
+use catena_plan_alpine::{Objective, Until};
 use catena_plan_model::estimate::Layout;
 use catena_plan_model::placement::{Link, Outcome, Placement, Site, Subgroup};
 use catena_plan_model::problem::{Chain, Problem};
@@ -103,9 +103,16 @@ impl Plan {
         self
     }
 
-    /// The plan, which is for `policy`, with the tasks of its workers, if all run all chains: the cores of the server take the flows as they come.
+    /// The plan, which is for `policy`, with the tasks of its workers, if all run all chains: the cores of the server take the flows as
+    /// they come.
     #[must_use]
-    pub fn scheduled(mut self, policy: &PolicyGraph, objective: Objective) -> Plan {
+    pub fn scheduled(self, policy: &PolicyGraph, objective: Objective) -> Plan {
+        self.scheduled_until(policy, objective, Until::default())
+    }
+
+    /// The same where the search for tasks has to end in time.
+    #[must_use]
+    pub fn scheduled_until(mut self, policy: &PolicyGraph, objective: Objective, until: Until) -> Plan {
         self = self.for_policy(policy);
         let (Some(placement), [server]) = (&self.placement, &mut self.servers[..]) else { return self };
         let groups = &server.subgroups;
@@ -127,7 +134,7 @@ impl Plan {
             self.verdict = Verdict::Broken { proven: false, why, remedies: None };
             return self;
         }
-        match Division::of(policy, &self.problem, 0, placement, objective).map(|division| division.figures()) {
+        match Division::of(policy, &self.problem, 0, placement, objective, until).map(|division| division.figures()) {
             Ok(tasks) => {
                 if let Some(why) = tasks::broken(&self.problem, &tasks) {
                     self.verdict = Verdict::Broken { proven: false, why, remedies: None };

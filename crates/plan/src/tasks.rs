@@ -34,6 +34,10 @@ pub struct TaskPlan {
     pub classes: Vec<ClassFigures>,
     /// Whether it is proven that no fewer tasks do; of those that serve the most packets nothing of the kind is known.
     pub minimal: bool,
+    /// Whether the time for planning was over before fewer tasks, or tasks that serve more packets, were ruled out: with more
+    /// time there may be some.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut_short: bool,
     /// Cycles per packet of bringing it in and out again.
     #[serde(default)]
     pub port_cycles: f64,

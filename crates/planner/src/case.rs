@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use catena_functions::registry;
-use catena_plan::alpine;
+use catena_plan::alpine::{self, Until};
 use catena_plan::delta::Delta;
 use catena_plan::demand::{self, Options};
 use catena_plan::deployment::{Before, Deployment, Ways};
@@ -24,6 +24,11 @@ use catena_runtime::{Failure, file};
 use crate::inputs::Inputs;
 use crate::remarks::Remark;
 use crate::strategy::Strategy;
+
+/// What of the time that was asked for is kept for dividing a server's workers into tasks, at most.
+const FOR_TASKS: Duration = Duration::from_secs(2);
+/// How long that may take where nobody asked for a time: so long that plans of one file do not differ by how busy a machine is.
+const TASKS: Duration = Duration::from_secs(20);
 
 /// What has to be decided, ready for any planner.
 pub struct Case {
@@ -179,6 +184,17 @@ impl Case {
         Ok(Case { inputs, problem, switch, how, runs, until: Cell::new(None) })
     }
 
+    /// Let a planner decide in the time that was asked for.
+    ///
+    /// # Errors
+    /// When the independent check refuses what it decided.
+    pub fn decide_in_time(&self, strategy: Strategy) -> Result<Decision, Failure> {
+        self.until.set(Instant::now().checked_add(self.how.time));
+        let decision = self.decide(strategy);
+        self.until.set(None);
+        decision
+    }
+
     /// Let a planner decide.
     ///
     /// # Errors
@@ -277,13 +293,21 @@ impl Case {
         self.until.get().map_or(self.how.time, left)
     }
 
+    /// The part of that which is for the placement: where its server's workers get tasks, these have to be found, too.
+    fn for_placement(&self) -> Duration {
+        let (left, problem) = (self.left(), &self.problem);
+        let is_whole = problem.switch.is_none() && problem.servers.len() == 1;
+        if is_whole && self.until.get().is_some() { left - (left / 4).min(FOR_TASKS) } else { left }
+    }
+
     fn settings(&self) -> exact::Settings {
         exact::Settings { time: self.left(), ..exact::Settings::default() }
     }
 
     fn outcome(&self, strategy: Strategy) -> Result<Outcome, Failure> {
         let now = Instant::now();
-        let until = now.checked_add(self.left());
+        let time = self.for_placement();
+        let until = now.checked_add(time);
         let place = |strategy| lemur::place_until(&self.problem, strategy, &*self.switch, until);
         Ok(match strategy {
             Strategy::Lemur => place(lemur::Strategy::Lemur),
@@ -307,9 +331,9 @@ impl Case {
             },
             Strategy::Exact => {
                 // Proof needs time beside the heuristic.
-                let half = now.checked_add(self.left() / 2);
+                let half = now.checked_add(time / 2);
                 let start = lemur::place_until(&self.problem, lemur::Strategy::Lemur, &*self.switch, half);
-                let left = until.map_or(self.how.time, |until| until.saturating_duration_since(Instant::now()));
+                let left = until.map_or(time, |until| until.saturating_duration_since(Instant::now()));
                 let settings = exact::Settings { time: left, ..exact::Settings::default() };
                 exact::plan(&self.problem, &*self.switch, start.placement(), &settings).outcome
             }
@@ -353,7 +377,9 @@ impl Case {
     }
 
     fn plan(&self, strategy: Strategy, outcome: &Outcome) -> Plan {
-        let plan = self.explain(strategy.title(), outcome).scheduled(&self.inputs.graph, self.how.tasks);
+        let until = self.until.get().or_else(|| Instant::now().checked_add(TASKS)).map(Until::of).unwrap_or_default();
+        let plan = self.explain(strategy.title(), outcome);
+        let plan = plan.scheduled_until(&self.inputs.graph, self.how.tasks, until);
         plan.deployed(self.runs.before(), Some(self.ways()))
     }
 }

@@ -135,7 +135,7 @@ fn own_policy(path: &Path, tell: &dyn Fn(&Remark<'_>)) -> Result<PolicyGraph, Fa
         Err(LoadError::Unreadable(failure)) => return Err(failure),
         Err(LoadError::Wrong { name, source, diagnostics }) => {
             tell(&Remark::Findings { diagnostics: &diagnostics, name: &name, source: &source });
-            return Err(Failure::new(format!("{name}: {}", findings(&diagnostics))));
+            return Err(Failure::new(refused(path, &diagnostics)));
         }
     };
     tell(&Remark::Findings { diagnostics: &loaded.warnings, name: &loaded.name, source: &loaded.source });
@@ -179,6 +179,16 @@ pub fn check_rack(path: &Path, tell: &dyn Fn(&Remark<'_>)) -> Result<usize, Fail
     let (mut all, papers) = (known::own(None).catalogue, known::known(None).catalogue);
     all.functions.extend(papers.functions);
     Ok(rack(path, &all, tell)?.servers.len())
+}
+
+/// Why a chain file of the library's functions is refused, in one line: how much is wrong with it, and what to do if it is for a
+/// paper's functions.
+pub fn refused(path: &Path, diagnostics: &[Diagnostic]) -> String {
+    let lacks = diagnostics.iter().any(|finding| finding.code == Code::UnknownFunction);
+    // What is a pipe cannot be read again.
+    let is_papers = lacks && path.is_file() && check_paper(path, Paper::Lemur, &|_| {}).is_ok();
+    let hint = "; these are Lemur's functions, which `catena plan --as lemur` can plan, and nothing here can run";
+    format!("{}: {}{}", path.display(), findings(diagnostics), if is_papers { hint } else { "" })
 }
 
 /// How many errors and warnings there are, in words.

@@ -17,7 +17,7 @@ mod strategy;
 
 pub use case::{Case, Decision, How, Runs};
 pub use here::{Here, for_traffic};
-pub use inputs::{Asked, Costs, Inputs, check_paper, check_rack, findings};
+pub use inputs::{Asked, Costs, Inputs, check_paper, check_rack, findings, refused};
 pub use known::Known;
 pub use remarks::Remark;
 pub use strategy::{Paper, Strategy};

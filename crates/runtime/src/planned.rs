@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Instant;
 
 use catena_compile::Host;
 use catena_compile::backend::{Hosted, OnHost, lower};
 use catena_compile::names::CLASSIFY;
-use catena_plan::alpine::Objective;
+use catena_plan::alpine::{Objective, Until};
 use catena_plan::demand::shares;
 use catena_plan::deployment::Deployment;
 use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
@@ -143,9 +144,11 @@ impl Planned {
     /// The tasks with all that they were made of, to be weighed again; None: the plan's are other ones than this Catena makes.
     pub fn division(&self, graph: &PolicyGraph) -> Option<Division> {
         let (placement, tasks) = (self.plan.placement.as_ref()?, self.tasks()?);
-        let made = [Objective::FewestTasks, Objective::MostPackets]
-            .into_iter()
-            .filter_map(|objective| Division::of(graph, &self.plan.problem, self.server, placement, objective).ok());
+        // Where planning had no time to look for others, neither has this.
+        let until = if tasks.cut_short { Until::of(Instant::now()) } else { Until::default() };
+        let made = [Objective::FewestTasks, Objective::MostPackets].into_iter().filter_map(|objective| {
+            Division::of(graph, &self.plan.problem, self.server, placement, objective, until).ok()
+        });
         let starts = |tasks: &planned::TaskPlan| tasks.tasks.iter().map(|task| task.start.clone()).collect::<Vec<_>>();
         made.into_iter().find(|division| starts(&division.figures()) == starts(tasks))
     }

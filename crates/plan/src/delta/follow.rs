@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::{Delta, Move, Part, Step};
+use crate::deployment::devices::{Table, Tunnel};
 use crate::deployment::paths::{Next, Path};
 use crate::deployment::ranges::Slots;
 use crate::deployment::{Deployment, Instance};
@@ -51,7 +52,7 @@ impl Delta {
         now.to_start = new.instances.iter().map(|instance| (instance.name.clone(), instance.on.clone())).collect();
         now.places.extend(new.instances.iter().map(|instance| (instance.name.clone(), place(instance))));
         for (step, number) in self.steps.iter().zip(1..) {
-            if let Some(what) = started(step, new) {
+            if let Some(what) = started(step, new).or_else(|| misnamed(step, old)) {
                 return Err(Astray { step: number, what });
             }
             now.take(step).map_err(|what| Astray { step: number, what })?;
@@ -94,6 +95,13 @@ fn started(step: &Step, new: &Deployment) -> Option<String> {
     (!is).then(|| format!("{instance} starts with other functions or elsewhere than planned"))
 }
 
+/// What is wrong with a path that is removed: it is another chain's.
+fn misnamed(step: &Step, old: &Deployment) -> Option<String> {
+    let Step::Remove { spi, chain } = step else { return None };
+    let whose = old.paths.iter().find(|path| path.spi == *spi).map(|path| &path.chain)?;
+    (whose != chain).then(|| format!("path {spi} is {whose}'s, not {chain}'s"))
+}
+
 /// Who runs, and who has which flows of which function; nobody has none.
 #[derive(Clone, Debug, Default)]
 struct State {
@@ -110,28 +118,42 @@ struct State {
     /// Paths that a plan has, laid or not.
     to_come: BTreeMap<u32, Vec<(String, Place)>>,
     /// What each device holds.
-    holds: BTreeMap<(String, Part), String>,
+    holds: BTreeMap<(String, Part), Held>,
     /// What each device of the plan is to hold.
-    to_hold: BTreeMap<(String, Part), String>,
+    to_hold: BTreeMap<(String, Part), Held>,
     /// The instances of the plan, and the device of each.
     to_start: BTreeMap<String, String>,
 }
 
-/// A text of what each device holds, part by part.
-fn held(deployment: &Deployment) -> BTreeMap<(String, Part), String> {
+/// What a device holds of a part.
+#[derive(Clone, Debug, PartialEq)]
+enum Held {
+    Tables(Vec<Table>),
+    Tunnels(Vec<Tunnel>),
+    Schedule(Option<String>),
+}
+
+impl Held {
+    /// What a device holds that was given nothing.
+    fn nothing(part: Part) -> Held {
+        match part {
+            Part::Tables => Held::Tables(Vec::new()),
+            Part::Tunnels => Held::Tunnels(Vec::new()),
+            Part::Schedule => Held::Schedule(None),
+        }
+    }
+}
+
+/// What each device holds, part by part.
+fn held(deployment: &Deployment) -> BTreeMap<(String, Part), Held> {
     let mut all = BTreeMap::new();
     for device in &deployment.devices {
-        let mut tunnels = String::new();
-        for tunnel in &deployment.tunnels {
-            if device.device.is_switch() || tunnel.on == device.on {
-                tunnels += &format!("{tunnel:?}");
-            }
-        }
-        let tables: String = device.tables.iter().map(|table| format!("{table:?}")).collect();
-        let schedule = device.schedule.clone().unwrap_or_default();
-        for (part, text) in [(Part::Tables, tables), (Part::Tunnels, tunnels), (Part::Schedule, schedule)] {
-            all.insert((device.on.clone(), part), text);
-        }
+        let here = |tunnel: &&Tunnel| device.device.is_switch() || tunnel.on == device.on;
+        let tunnels = deployment.tunnels.iter().filter(here).cloned().collect();
+        let mut has = |part, held| _ = all.insert((device.on.clone(), part), held);
+        has(Part::Tables, Held::Tables(device.tables.clone()));
+        has(Part::Tunnels, Held::Tunnels(tunnels));
+        has(Part::Schedule, Held::Schedule(device.schedule.clone()));
     }
     all
 }
@@ -221,9 +243,9 @@ impl State {
 
     /// A device that does not hold what it is to hold. What is no more in the plan went with paths and instances.
     fn unequipped(&self) -> Option<String> {
-        let none = String::new();
+        let holds = |key: &(String, Part)| self.holds.get(key).cloned().unwrap_or_else(|| Held::nothing(key.1));
         let mut all = self.to_hold.iter();
-        let ((on, part), _) = all.find(|(key, text)| self.holds.get(*key).unwrap_or(&none) != *text)?;
+        let ((on, part), _) = all.find(|(key, wanted)| holds(key) != **wanted)?;
         Some(format!("{on} does not have the {part} that are planned"))
     }
 
@@ -236,9 +258,9 @@ impl State {
         }
         for part in with {
             let key = (on.to_owned(), *part);
-            let text = self.to_hold.get(&key).ok_or_else(|| format!("{on} is not planned, and is equipped"))?;
-            let before = self.holds.insert(key, text.clone()).unwrap_or_default();
-            if before == *text {
+            let wanted = self.to_hold.get(&key).ok_or_else(|| format!("{on} is not planned, and is equipped"))?;
+            let before = self.holds.insert(key, wanted.clone()).unwrap_or_else(|| Held::nothing(*part));
+            if before == *wanted {
                 return Err(format!("{on} has the {part} that are planned already"));
             }
         }

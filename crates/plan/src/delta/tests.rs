@@ -41,6 +41,20 @@ fn drawn(random: &mut Random, functions: usize, epoch: u64, old: &Deployment) ->
     new
 }
 
+/// The delta where another name is in the place of an instance's that gives flows away or stops.
+fn renamed(delta: &Delta, name: &str, other: &str) -> Delta {
+    let mut lying = delta.clone();
+    for step in &mut lying.steps {
+        match step {
+            Step::Move(Move { from, .. }) | Step::End { from, .. } | Step::Stop { instance: from } if from == name => {
+                *from = other.to_owned();
+            }
+            _ => {}
+        }
+    }
+    lying
+}
+
 #[test]
 fn every_delta_leads_where_it_should_and_none_that_is_changed() {
     let mut random = Random::new(11);
@@ -63,6 +77,14 @@ fn every_delta_leads_where_it_should_and_none_that_is_changed() {
                 let (first, rest) = slots.split(1);
                 *slots = rest;
                 assert!(wider.leads(&old, &new).is_err(), "slots {first} are left behind");
+            }
+        }
+        for instance in &old.instances {
+            // Who ran is called otherwise, in all steps alike: another that ran, or nobody.
+            let others = old.instances.iter().map(|other| other.name.as_str()).filter(|other| *other != instance.name);
+            for other in others.chain(["c/f0@s:9"]) {
+                let renamed = renamed(&delta, &instance.name, other);
+                assert!(renamed == delta || renamed.leads(&old, &new).is_err(), "{} as {other}", instance.name);
             }
         }
         let stops = delta.steps.iter().position(|step| matches!(step, Step::Stop { .. }));

@@ -4,7 +4,7 @@
 //! chains, servers, links and tasks against what the checker found. Nothing here is computed by planners, by the estimate
 //! or by [`crate::explain`]. A plan is judged before it is shown or written, and whenever one is read.
 //!
-//! What is not judged: whether a better plan exists, which a bound claims, or one with fewer tasks; whether rates of chains
+//! What is not judged: why a plan that is not deployed cannot be; why no tasks were found; whether a better plan exists, which a bound claims, or one with fewer tasks; whether rates of chains
 //! follow `priority`, while the tasks' tree is held to it; the packets of a stage or a
 //! table; whether the switch is full with a function more; who decided.
 
@@ -30,6 +30,9 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod verdict;
+#[cfg(test)]
+mod verdict_tests;
 #[cfg(test)]
 mod walk_tests;
 #[cfg(test)]
@@ -65,6 +68,7 @@ impl Plan {
         let mut judge = Judge { plan: self, problem: &self.problem, placement, report: &report, faults: Vec::new() };
         judge.heading();
         judge.verdict();
+        judge.placed();
         judge.chains();
         judge.servers();
         // What follows goes by chains and servers of the problem.

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::Judge;
+use super::verdict::ROUNDING;
 use crate::plan::ServerPlan;
 use crate::tasks::{ClassFigures, Start, TaskPlan};
 use catena_plan_alpine::graph::CLASSIFY;
@@ -12,8 +13,6 @@ use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Chain, ChainId, Edge, Problem};
 use catena_plan_model::relation::Relation;
 
-/// What a promise may be missed by, relative: a queue costs cycles that no plan of rates knows of.
-const ROUNDING: f64 = 1e-2;
 /// What a ratio may be missed by, relative: a worker's tree has whole numbers for weights.
 const RATIO: f64 = 1e-3;
 /// A function that fewer packets reach need be in no task.
@@ -91,7 +90,7 @@ impl Judge<'_> {
     }
 
     /// Why this server's workers cannot run all chains alike; None: they can.
-    fn no_tasks(&self, server: &ServerPlan) -> Option<&'static str> {
+    pub(super) fn no_tasks(&self, server: &ServerPlan) -> Option<&'static str> {
         let problem = self.problem;
         if self.plan.servers.len() != 1 || problem.switch.is_some() {
             return Some("they are for one server without a switch");
@@ -374,12 +373,9 @@ impl Judge<'_> {
         if !written && problem.unseen.is_empty() {
             return;
         }
-        for chain in &problem.chains {
-            let gets = sum(plan, chain, |class| class.packets) * chain.packet_bytes * 8.0;
-            if gets < chain.t_min_bps * (1.0 - ROUNDING) {
-                let what = format!("{} gets {gets} bit/s of the {} that are promised", chain.name, chain.t_min_bps);
-                self.wrong(format!("{at}.classes"), what);
-            }
+        if let Some((chain, gets)) = self.late(plan) {
+            let what = format!("{} gets {gets} bit/s of the {} that are promised", chain.name, chain.t_min_bps);
+            self.wrong(format!("{at}.classes"), what);
         }
         for relation in &problem.relations {
             let Relation::Ratio { text, members } = relation else { continue };

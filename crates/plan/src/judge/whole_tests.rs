@@ -95,7 +95,7 @@ fn server(random: &mut Random) -> Rack {
 }
 
 pub(super) struct Drawn {
-    file: String,
+    pub(super) file: String,
     policy: PolicyGraph,
     rack: Rack,
     problem: Problem,
@@ -186,7 +186,7 @@ fn tasks_are_what_plans_say() {
 }
 
 /// A case of this machine, whose chains are x and y.
-fn two(promises: [&str; 2], relation: &str) -> Plan {
+pub(super) fn two(promises: [&str; 2], relation: &str) -> Plan {
     let file = format!(
         "class a = \"src net 10.1.0.0/16\"\nclass b = \"src net 10.2.0.0/16\"\n\
          chain x for a {{ {} in -> ACL() -> out }}\nchain y for b {{ {} in -> ACL() -> out }}\n{relation}\n",

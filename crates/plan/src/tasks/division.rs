@@ -5,7 +5,8 @@ use catena_policy::{Direction, PolicyGraph, Subject};
 use catena_plan_alpine::measured::Measured;
 use catena_plan_alpine::pipeline::{Figures, Origin, pipeline};
 use catena_plan_alpine::{
-    Alpine, Conflict, Cost, Ends, Front, Graph, Kind, Objective, Options, Promise, Proof, Refusal, SchedulerTree, Tasks,
+    Alpine, Conflict, Cost, Ends, Front, Graph, Kind, Objective, Options, Promise, Proof, Refusal, SchedulerTree,
+    Tasks, Until,
 };
 use catena_plan_model::demand::relations::traffic;
 use catena_plan_model::demand::shares;
@@ -46,10 +47,13 @@ pub struct Division {
     classify_cycles: f64,
     queue_cycles: f64,
     options: Options,
+    /// Whether the time was not over when they were found.
+    in_time: bool,
 }
 
 impl Division {
-    /// Divide what runs on `server` into tasks, where `placement` says what chains carry.
+    /// Divide what runs on `server` into tasks, where `placement` says what chains carry. When the time is over, they are those that
+    /// were found by then, or each chain has one.
     ///
     /// # Errors
     /// Why the file's relations between chains and classes cannot hold.
@@ -59,6 +63,7 @@ impl Division {
         server: ServerId,
         placement: &Placement,
         objective: Objective,
+        until: Until,
     ) -> Result<Division, String> {
         let about = problem.servers.get(server).ok_or("there is no such server")?;
         let workers = about.cores.max(1);
@@ -158,7 +163,7 @@ impl Division {
             }
         }
         // The branch that finds the chain is the classifier in front (see `alpine::pipeline`).
-        let options = Options { front: Front::Never, objective, ..Options::default() };
+        let options = Options { front: Front::Never, objective, until, ..Options::default() };
         let alpine = rates::hold(&seen.graph, (&seen.promises, &implied), &bounds, &entries, options);
         let alpine = alpine.map_err(|refusal| told(&seen.graph, refusal))?;
         let names = (0..seen.graph.modules.len()).map(|m| name(policy, &seen.graph, &seen.origins, m)).collect();
@@ -185,7 +190,9 @@ impl Division {
             port_cycles,
             classify_cycles: problem.overheads.classify,
             queue_cycles: problem.overheads.queue,
-            options,
+            in_time: !until.is_over(),
+            // Weights that are set anew have their own time.
+            options: Options { until: Until::default(), ..options },
         })
     }
 
@@ -213,6 +220,7 @@ impl Division {
             tree: self.tree(tasks),
             classes: classes.collect(),
             minimal: matches!(proof, Proof::Exact | Proof::GeneralPosition),
+            cut_short: !self.in_time && matches!(proof, Proof::Found | Proof::AtLeast(_) | Proof::Prescribed),
             port_cycles: self.port_cycles,
             classify_cycles: self.classify_cycles,
             queue_cycles: self.queue_cycles,

@@ -119,9 +119,11 @@ pub(super) fn hold(
     // Where the fewest tasks do not hold them, every chain waits in a queue of its own.
     let mut each = starts.clone();
     entries.iter().for_each(|module| each[*module] = true);
+    // Where no partition was found in time, classes of one chain may need queues of their own behind its branches.
+    let branches = options.until.is_over().then(|| behind_branches(graph, &each));
     let mut last = Refusal::Unsolved;
     for (full, all) in tries(promises, implied, bounds) {
-        let tries = [plain.as_ref().map(|_| &starts), Some(&each)];
+        let tries = [plain.as_ref().map(|_| &starts), Some(&each), branches.as_ref()];
         for starts in tries.into_iter().flatten() {
             match weigh(graph, &all, starts, options) {
                 Ok(tasks) if full && !has_parts(&tasks, promises, bounds) => {}
@@ -141,6 +143,14 @@ pub(super) fn hold(
         }
     }
     Err(last)
+}
+
+/// A task begins also behind every branch, wherever one may.
+fn behind_branches(graph: &Graph, starts: &[bool]) -> Vec<bool> {
+    let mut below = vec![0; graph.modules.len()];
+    graph.modules.iter().filter_map(|module| module.upstream).for_each(|up| below[up] += 1);
+    let begins = |m: usize| graph.modules[m].cuttable && graph.modules[m].upstream.is_some_and(|up| below[up] > 1);
+    starts.iter().enumerate().map(|(m, given)| *given || begins(m)).collect()
 }
 
 /// What the tasks shall keep, the most wanted first; with each, whether who has all that it may have is out of its ratios. Before

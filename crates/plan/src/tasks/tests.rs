@@ -3,6 +3,7 @@
 use catena_policy::{Library, NoFiles, PolicyGraph};
 
 use super::*;
+use catena_plan_alpine::Until;
 use catena_plan_alpine::tree::Unit;
 use catena_plan_model::demand::shares;
 use catena_plan_model::placement::{Link, Placement, Subgroup};
@@ -72,7 +73,7 @@ fn of(
     placement: &Placement,
     objective: catena_plan_alpine::Objective,
 ) -> Result<TaskPlan, String> {
-    Ok(Division::of(policy, problem, server, placement, objective)?.figures())
+    Ok(Division::of(policy, problem, server, placement, objective, Until::default())?.figures())
 }
 
 /// Whole chains on the server, at these rates.
@@ -197,4 +198,31 @@ fn functions_of_the_return_direction_are_at_the_end_of_every_way_and_cost_its_ta
     let passes = policy("chain a { in -> out\n out -> B -> in }\n");
     let plan = of(&passes, &problem(&passes), 0, &placed(&[1e9]), FEWEST).unwrap();
     assert_eq!(plan.tasks.iter().map(modules).collect::<Vec<_>>(), ["port classify a/b"]);
+}
+
+#[test]
+fn tasks_that_nobody_had_time_to_look_for_keep_what_is_promised() {
+    // Two classes of one chain share as one subject: no closed form knows the tasks.
+    let source = "class w = \"tcp\"\nclass v = \"udp\"\nclass u = \"icmp\"\n\
+        chain a for w { in -> [ \"port 80\": A, else: B ] -> out }\nchain b for v { in -> C -> out }\n\
+        chain c for u { in -> D -> out }\ncpu a : b = 1 : 3\n";
+    let policy = policy(source);
+    let problem = problem(&policy);
+    let placement = placed(&[1e9, 1e9, 1e9]);
+    for objective in [FEWEST, catena_plan_alpine::Objective::MostPackets] {
+        let over = Until::of(std::time::Instant::now());
+        let division = Division::of(&policy, &problem, 0, &placement, objective, over).unwrap();
+        let plan = division.figures();
+        assert!(plan.cut_short && !plan.minimal, "{objective:?}: {plan:?}");
+        let cpu = |chain: &str| -> f64 {
+            plan.classes.iter().filter(|class| class.name.starts_with(chain)).map(|class| class.cpu).sum()
+        };
+        assert!((cpu("b") / cpu("a") - 3.0).abs() < 1e-6, "{objective:?}: {:?}", plan.classes);
+        // A run makes the same ones of it, and they can be weighed again.
+        let again = Division::of(&policy, &problem, 0, &placement, objective, over).unwrap();
+        assert_eq!(again.figures(), plan);
+        assert!(again.weighed(&again.planned(), &[]).is_some());
+        let enough = of(&policy, &problem, 0, &placement, objective).unwrap();
+        assert!(!enough.cut_short, "{objective:?}");
+    }
 }
