@@ -123,7 +123,7 @@ fn plan(graph: &Graph, promise: &Promise, how: How) -> Result<Alpine, String> {
 fn plan_to_drop(graph: &Graph, promise: &Promise, (strategy, objective): How, surplus: f64) -> Result<Alpine, String> {
     // Of a tree of depth 5, small enough to be tried, a proof may take minutes: what is found by then is run.
     let front = if objective == Objective::MostPackets { Front::WhenFaster } else { Front::LastResort };
-    let options = Options { strategy, objective, front, seconds: 1.0, surplus };
+    let options = Options { strategy, objective, front, seconds: 1.0, surplus, ..Options::default() };
     solve(graph, std::slice::from_ref(promise), options).map_err(|refusal| refusal.to_string())
 }
 
