@@ -8,7 +8,7 @@ use super::none;
 const LONGEST: usize = 500;
 /// Files that may sleep, all beside the way of packets: a worker without work, a writer without records, a run that has no reader
 /// yet.
-const MAY_SLEEP: [&str; 9] = [
+const MAY_SLEEP: [&str; 10] = [
     "crates/dataplane/src/worker.rs",
     "functions/src/monitor/export.rs",
     "crates/runtime/src/outputs.rs",
@@ -21,6 +21,7 @@ const MAY_SLEEP: [&str; 9] = [
     // Turns are of a length, and senders have a rate.
     "crates/isolation/src/scene.rs",
     "crates/isolation/src/scene/actor.rs",
+    "crates/isolation/src/scene/traced.rs",
     "crates/isolation/src/scene/turn.rs",
 ];
 /// Names that say nothing of what a thing is.

@@ -18,7 +18,10 @@ impl Judge<'_> {
         let server = plan.servers.first().filter(|_| plan.policy.is_some());
         let lacks = tasks.is_none() && server.is_some_and(|server| self.no_tasks(server).is_none());
         let related = !problem.relations.is_empty() || !problem.unseen.is_empty();
-        let promised = related || problem.chains.iter().any(|chain| chain.t_min_bps > 0.0 || is_capped(chain));
+        let least = problem.chains.iter().any(|chain| chain.t_min_bps > 0.0);
+        // A run of which nothing is promised has no rates, and needs no tasks that would hold them.
+        let held = related || problem.chains.iter().any(is_capped);
+        let promised = least || held && !plan.has_no_rates();
         let Verdict::Broken { proven, remedies, .. } = &plan.verdict else {
             if lacks && promised {
                 self.wrong("verdict", "promises are said to be kept, and the workers have no tasks that keep them");
