@@ -6,9 +6,6 @@
 /// How many may be leaving at a time.
 pub(super) const MOST: usize = 32;
 
-/// The number of no entry.
-const NOBODY: u32 = u32::MAX;
-
 /// Those that are leaving.
 #[derive(Clone, Copy)]
 pub(super) struct Leaving {
@@ -19,7 +16,7 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    pub(super) const NOBODY: Leaving = Leaving { hashes: [0; MOST], numbers: [NOBODY; MOST], first: 0, count: 0 };
+    pub(super) const NOBODY: Leaving = Leaving { hashes: [0; MOST], numbers: [0; MOST], first: 0, count: 0 };
 
     /// Return the one that has been leaving longest: hash and number.
     #[inline(always)]
@@ -27,7 +24,7 @@ impl Leaving {
         if self.count == 0 {
             return None;
         }
-        let (hash, number) = (self.hashes[self.first], std::mem::replace(&mut self.numbers[self.first], NOBODY));
+        let (hash, number) = (self.hashes[self.first], self.numbers[self.first]);
         self.first = (self.first + 1) % MOST;
         self.count -= 1;
         Some((hash, number))
@@ -44,12 +41,5 @@ impl Leaving {
     #[inline(always)]
     pub(super) fn is_full(&self) -> bool {
         self.count == MOST
-    }
-
-    /// Return whether an entry with this number is leaving.
-    #[inline(always)]
-    pub(super) fn holds(&self, number: u32) -> bool {
-        // All places, so that many are compared at once.
-        self.numbers.iter().fold(false, |holds, one| holds | (*one == number))
     }
 }

@@ -13,9 +13,6 @@ use crate::key::Key;
 
 /// How many may be coming at a time.
 const MOST: usize = 32;
-/// The number of no entry.
-const NOBODY: u32 = u32::MAX;
-
 /// The entries whose other keys these are.
 pub(super) trait Named {
     type Key: Key;
@@ -47,7 +44,7 @@ impl Others {
     pub(super) fn new(seed: Seed, capacity: usize) -> io::Result<Self> {
         // Who leaves is linked until its bucket has come.
         let buckets = Buckets::new(capacity + leaving::MOST)?;
-        let (hashes, numbers) = ([0; MOST], [NOBODY; MOST]);
+        let (hashes, numbers) = ([0; MOST], [0; MOST]);
         Ok(Others { seed, buckets, linked: 0, hashes, numbers, coming: 0, leaving: Leaving::NOBODY })
     }
 
@@ -94,18 +91,11 @@ impl Others {
         self.coming += 1;
     }
 
-    /// An entry goes that had this key. It may be another one's now.
+    /// An entry goes that had this key, which may be another one's now. Nobody is coming: who goes while he comes would be linked when
+    /// he has no key any more.
     #[inline(always)]
-    pub(super) fn go<N: Named>(&mut self, key: &N::Key, number: u32, of: &N) {
-        if self.coming > 0 && self.numbers.iter().fold(false, |comes, one| comes | (*one == number)) {
-            self.settle(of);
-        }
-        self.go_settled(key, number);
-    }
-
-    /// The same, where nobody is coming.
-    #[inline(always)]
-    pub(super) fn go_settled(&mut self, key: &impl Key, number: u32) {
+    pub(super) fn go(&mut self, key: &impl Key, number: u32) {
+        debug_assert!(self.coming == 0, "those that are coming are linked before one goes");
         let hash = self.bring(key);
         if self.leaving.is_full() {
             self.unlink_one();
@@ -123,23 +113,18 @@ impl Others {
 
     #[inline(never)]
     fn settle_all(&mut self, of: &impl Named) {
+        // The links of those that have left are not taken for those of entries that have their numbers now, nor moved by a key.
+        self.unlink_all();
         for i in 0..std::mem::take(&mut self.coming) {
-            let number = std::mem::replace(&mut self.numbers[i], NOBODY);
-            self.link(self.hashes[i], number, of);
+            self.link(self.hashes[i], self.numbers[i], of);
         }
     }
 
     #[inline(always)]
     fn link(&mut self, hash: u64, number: u32, of: &impl Named) {
         if self.buckets.are_few_for(self.linked) {
-            // Who is leaving has no key any more by which it would be moved.
-            self.unlink_all();
             let seed = &self.seed;
             self.buckets.split(|number| of.key(number).map(|key| key.hash(seed)));
-        }
-        if self.leaving.holds(number) {
-            // Its link might be taken for that of the entry which had this number before.
-            self.unlink_all();
         }
         let key = of.key(number);
         let is_older = |other: u32| other != number && of.key(other) == key;

@@ -69,12 +69,7 @@ impl<K: Key, V: Plain, X: Other<K, V>> LocalTwoKeyMap<K, V, X> {
         self.others.come(&X::of(key, value), number, &ByOther::<K, V, X>(&self.map, PhantomData));
     }
 
-    /// The entry with this number is gone, or about to go.
-    #[inline(always)]
-    fn gone(&mut self, key: &K, value: &V, number: u32) {
-        self.others.go(&X::of(key, value), number, &ByOther::<K, V, X>(&self.map, PhantomData));
-    }
-
+    /// Link those that are coming: before one goes, whoever it is.
     #[inline(always)]
     fn settle(&mut self) {
         self.others.settle(&ByOther::<K, V, X>(&self.map, PhantomData));
@@ -83,19 +78,24 @@ impl<K: Key, V: Plain, X: Other<K, V>> LocalTwoKeyMap<K, V, X> {
     /// An entry has another value than before, and perhaps another key.
     #[cold]
     #[inline(never)]
-    fn changed(&mut self, key: &K, before: &V, number: u32) {
-        self.gone(key, before, number);
+    fn changed(&mut self, key: &K, before: V, number: u32) {
+        let Some(pair) = self.map.entries[number as usize].pair_mut() else { return };
+        let value = std::mem::replace(&mut pair.1, before);
+        // It may be coming itself, by the key that it had.
+        self.settle();
+        self.others.go(&X::of(key, &before), number);
         self.others.unlink_all();
-        if let Some((key, value)) = self.map.entries[number as usize].pair().copied() {
-            self.come(&key, &value, number);
+        if let Some(pair) = self.map.entries[number as usize].pair_mut() {
+            pair.1 = value;
         }
+        self.come(key, &value, number);
     }
 
     fn put(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<u32, Full> {
         let Put { entry: number, before, .. } = self.map.put_one((tx.slot, tx.now), ticket, value, until)?;
         match before {
             None => self.come(&ticket.key, &value, number),
-            Some(before) => self.changed(&ticket.key, &before, number),
+            Some(before) => self.changed(&ticket.key, before, number),
         }
         Ok(number)
     }
@@ -157,8 +157,9 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
     }
 
     fn remove(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<V> {
+        self.settle();
         let (number, value) = self.map.take_found(ticket)?;
-        self.gone(&ticket.key, &value, number);
+        self.others.go(&X::of(&ticket.key, &value), number);
         Some(value)
     }
 
@@ -185,7 +186,7 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
         map.expire_by(now, most, |number, key, value| {
             let fate = look(tx, key, value);
             if matches!(fate, Fate::Over) {
-                others.go_settled(&X::of(key, value), number);
+                others.go(&X::of(key, value), number);
             }
             fate
         })
@@ -197,7 +198,7 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
         map.expire_one_by(tx.now, most, |number, key, value| {
             let fate = look(tx, key, value);
             if matches!(fate, Fate::Over) {
-                others.go_settled(&X::of(key, value), number);
+                others.go(&X::of(key, value), number);
             }
             fate
         })
@@ -209,7 +210,7 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
         map.sweep_by(count, |number, key, value| {
             let is_over = goes(tx, key, value);
             if is_over {
-                others.go_settled(&X::of(key, value), number);
+                others.go(&X::of(key, value), number);
             }
             is_over
         })
@@ -228,9 +229,10 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
     }
 
     fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)> {
+        self.settle();
         let number = self.map.marked.first()?;
         let (key, value) = self.map.take_marked(tx)?;
-        self.gone(&key, &value, number);
+        self.others.go(&X::of(&key, &value), number);
         Some((key, value))
     }
 
@@ -238,7 +240,7 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
         self.settle();
         let LocalTwoKeyMap { map, others, .. } = self;
         map.leave_by(slots, |number, moved| {
-            others.go_settled(&X::of(&moved.key, &moved.value), number);
+            others.go(&X::of(&moved.key, &moved.value), number);
             each(moved);
         });
     }
@@ -250,7 +252,7 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
         let Some(number) = self.map.likely(&ticket) else { return Err(Full) };
         match before {
             None => self.come(&moved.key, &moved.value, number),
-            Some(before) => self.changed(&moved.key, &before, number),
+            Some(before) => self.changed(&moved.key, before, number),
         }
         Ok(())
     }

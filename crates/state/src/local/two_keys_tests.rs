@@ -146,12 +146,14 @@ proptest! {
             }
             asked.push(ask(&mut map, &mut tx, value >> 8, b % 3 > 0));
             // Some are asked for long before: whoever has come meanwhile, the youngest is found.
-            if asked.len() > 8 {
+            if asked.len() > 8 && a % 4 < 2 {
                 let before = asked.swap_remove((b / 7) as usize % asked.len());
                 let youngest = model.names.get(&before.key).copied();
                 prop_assert_eq!(answer(&mut map, &mut tx, &before), youngest);
             }
-            for other in [value >> 8, b % others] {
+            // Who is asked links all that are coming: now and then nobody is.
+            let asks = if a % 4 == 0 { vec![value >> 8, b % others] } else { Vec::new() };
+            for other in asks {
                 prop_assert_eq!(found(&mut map, &mut tx, other, b % 2 == 0), model.names.get(&other).copied());
             }
         }
