@@ -35,37 +35,56 @@ fn policy(pid: u32) -> Option<i32> {
     (policy >= 0).then_some(policy)
 }
 
+/// Return the runtime of a thread that is held, in ns; 0 of one that is not.
+fn held_to(pid: u32) -> u64 {
+    let mut has = Attributes::default();
+    // SAFETY: the call writes no more than the size that it is told.
+    let done = unsafe { libc::syscall(libc::SYS_sched_getattr, pid, &raw mut has, size_of::<Attributes>(), 0) };
+    if done == 0 && has.policy == libc::SCHED_DEADLINE.unsigned_abs() { has.runtime } else { 0 }
+}
+
 /// Let a thread run for so long in each period, in ns, and no longer. One that somebody has given another class is left alone.
 ///
 /// Where all deadlines together would be more than the kernel allows, as after a late step whose quotas are of several periods, a
-/// thread keeps the runtime that it has, or first gets what there is room for: both are less. One that finds no room at all runs on as
-/// it is until the next step tries again; what it takes is in the books.
+/// thread gets what there is room for beyond what it has. One that finds no room at all runs on as it is until the next step tries
+/// again; what it takes is in the books. Returns what it may run in each period by now; 0: it is not held.
 ///
 /// # Errors
 /// The kernel's.
-pub fn hold(pid: u32, runtime: u64, period: u64) -> io::Result<()> {
+pub fn hold(pid: u32, runtime: u64, period: u64) -> io::Result<u64> {
     if !policy(pid).is_some_and(|policy| policy == libc::SCHED_OTHER || policy == libc::SCHED_DEADLINE) {
-        return Ok(());
+        return Ok(0);
     }
-    let mut runtime = runtime.clamp(LEAST_NS.min(period), period);
-    let size = u32::try_from(size_of::<Attributes>()).unwrap_or_default();
-    let is_held = policy(pid) == Some(libc::SCHED_DEADLINE);
-    let policy = libc::SCHED_DEADLINE.unsigned_abs();
+    let has = held_to(pid);
+    let wanted = runtime.clamp(LEAST_NS.min(period), period);
+    let mut more = wanted.saturating_sub(has);
     loop {
-        let done = set(pid, &Attributes { size, policy, runtime, deadline: period, period, ..Attributes::default() });
-        match done {
+        let runtime = wanted.min(has + more);
+        match set(pid, &deadline(runtime, period)) {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
-                if is_held || runtime / 2 < LEAST_NS {
-                    return Ok(());
+                more /= 2;
+                if more < LEAST_NS {
+                    return Ok(has);
                 }
-                runtime /= 2;
             }
-            done => return done,
+            done => return done.map(|()| runtime),
         }
     }
 }
 
+fn deadline(runtime: u64, period: u64) -> Attributes {
+    let size = u32::try_from(size_of::<Attributes>()).unwrap_or_default();
+    let policy = libc::SCHED_DEADLINE.unsigned_abs();
+    Attributes { size, policy, runtime, deadline: period, period, ..Attributes::default() }
+}
+
+/// The least runtime that the kernel takes, in so long a period, both in ns: the part of a CPU, which it counts in 2^-20, is none.
+const NOTHING: (u64, u64) = (1 << 10, 1 << 31);
+
 /// Let a thread run as before; nothing is done about one that was not held.
+///
+/// The room that it had is given back first: the kernel itself keeps it for ever where the thread sleeps (`switched_from_dl` in
+/// `kernel/sched/deadline.c` leaves that to a timer, which has gone off by then), until there is none for anybody.
 ///
 /// # Errors
 /// The kernel's.
@@ -73,6 +92,9 @@ pub fn release(pid: u32) -> io::Result<()> {
     if policy(pid) != Some(libc::SCHED_DEADLINE) {
         return Ok(());
     }
+    let (runtime, period) = NOTHING;
+    // Where that is refused, as shorter periods are the longest, the thread is let go all the same.
+    _ = set(pid, &deadline(runtime, period));
     let size = u32::try_from(size_of::<Attributes>()).unwrap_or_default();
     set(pid, &Attributes { size, ..Attributes::default() })
 }
@@ -97,25 +119,11 @@ mod tests {
         u32::try_from(unsafe { libc::gettid() }).unwrap()
     }
 
-    fn attributes(runtime: u64) -> Attributes {
-        let (size, policy) = (size_of::<Attributes>() as u32, libc::SCHED_DEADLINE.unsigned_abs());
-        Attributes { size, policy, runtime, deadline: PERIOD, period: PERIOD, ..Attributes::default() }
-    }
-
-    /// Return how long a thread may run in each period, in ns; 0: it is held to nothing.
-    fn runtime(pid: u32) -> u64 {
-        let mut has = Attributes::default();
-        let size = size_of::<Attributes>();
-        // SAFETY: the call writes no more than the size that it is told.
-        let done = unsafe { libc::syscall(libc::SYS_sched_getattr, pid, &raw mut has, size, 0) };
-        assert_eq!(done, 0, "{}", io::Error::last_os_error());
-        if has.policy == libc::SCHED_DEADLINE.unsigned_abs() { has.runtime } else { 0 }
-    }
-
     /// Return whether the kernel itself lets a thread have this runtime now; says so if not. What it gives back late, or not at all, is the
     /// room that ended threads had.
     fn has_room(runtime: u64) -> bool {
-        let asked = std::thread::spawn(move || set(me(), &attributes(runtime)).map_err(|error| error.raw_os_error()));
+        let asked =
+            std::thread::spawn(move || set(me(), &deadline(runtime, PERIOD)).map_err(|error| error.raw_os_error()));
         match asked.join().unwrap() {
             Ok(()) => true,
             Err(Some(libc::EPERM)) => {
@@ -151,7 +159,8 @@ mod tests {
         let granted: Vec<[u64; 2]> = std::thread::scope(|scope| {
             let hold_each = || {
                 all.wait();
-                let granted = [PERIOD / 2, PERIOD].map(|wanted| hold(me(), wanted, PERIOD).map(|()| runtime(me())));
+                let granted = [PERIOD / 2, PERIOD]
+                    .map(|wanted| hold(me(), wanted, PERIOD).inspect(|told| assert_eq!(*told, held_to(me()))));
                 // Nobody leaves room to others before they have asked.
                 all.wait();
                 release(me()).unwrap();
@@ -173,10 +182,9 @@ mod tests {
         if !has_room(PERIOD / 10) {
             return;
         }
-        hold(me(), PERIOD / 10, PERIOD).unwrap();
-        let (granted, part) = (runtime(me()), busy());
+        let (granted, part) = (hold(me(), PERIOD / 10, PERIOD).unwrap(), busy());
         release(me()).unwrap();
-        assert_eq!((policy(me()), runtime(me())), (Some(libc::SCHED_OTHER), 0));
+        assert_eq!((policy(me()), held_to(me())), (Some(libc::SCHED_OTHER), 0));
         // The room that was just given back may not be there yet: then it is half of it, or a quarter.
         let is = granted as f64 / PERIOD as f64;
         assert!(granted > 0 && is <= 0.1 && (is * 0.5..is * 2.0).contains(&part), "{part} of {is}");
@@ -184,5 +192,49 @@ mod tests {
         let free = busy();
         assert!(free > 2.0 * part, "{free} after {part}");
         release(me()).unwrap();
+    }
+
+    /// Return the most that the kernel lets a thread of its own run now, in ns of each period, to 1%.
+    fn room() -> u64 {
+        let most = || {
+            let (mut fits, mut refused) = (0, PERIOD);
+            while refused - fits > PERIOD / 100 {
+                let middle = fits.midpoint(refused);
+                let end = if set(me(), &deadline(middle, PERIOD)).is_ok() { &mut fits } else { &mut refused };
+                *end = middle;
+            }
+            release(me()).unwrap();
+            fits
+        };
+        std::thread::spawn(most).join().unwrap()
+    }
+
+    #[test]
+    fn who_is_released_in_his_sleep_gives_his_room_back() {
+        let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !has_room(PERIOD / 10) {
+            return;
+        }
+        // What the thread of that had is given back late.
+        let rest = || std::thread::sleep(std::time::Duration::from_nanos(3 * PERIOD));
+        rest();
+        let before = room();
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let sleeper = std::thread::spawn(move || {
+            tell.send(me()).unwrap();
+            ended.recv().unwrap_err();
+        });
+        let sleeper_id = told.recv().unwrap();
+        for _ in 0..5 {
+            assert_eq!(hold(sleeper_id, PERIOD / 20, PERIOD).unwrap(), PERIOD / 20);
+            // Longer than the kernel waits before it counts a sleeping thread as gone.
+            rest();
+            release(sleeper_id).unwrap();
+        }
+        drop(end);
+        sleeper.join().unwrap();
+        let after = room();
+        assert!(after + PERIOD / 50 >= before, "{after} ns of {before}");
     }
 }

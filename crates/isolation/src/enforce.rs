@@ -24,6 +24,7 @@ use crate::journal::{Entry, Journal, Outcome, Undone};
 use crate::ledger::{Came, LEAST, Ledger, divide};
 use crate::locks::{LOCKS, Locks};
 use crate::quota::{Bandwidth, CpuCgroup, Hierarchies, LONGEST_US, QuotaError};
+use crate::rest::Rest;
 use crate::restore::is_ours;
 use crate::threaded::{Polled, ThreadedError};
 use crate::unenforced::EnforceError;
@@ -83,29 +84,9 @@ struct Held {
     throttled_ns: u64,
     /// Whether those above left less than the last quota.
     is_cut: bool,
+    /// Whether the kernel has no room for what its threads may run.
+    is_crowded: bool,
     rest: Rest,
-}
-
-/// How long a cgroup that owes gets nothing at most: it has 1 ms then, and runs on to the next tick of the scheduler, which together is
-/// some hundredth of a CPU.
-const LONGEST_REST: u64 = 500_000_000;
-
-/// A cgroup that owes gets no further quota until it has paid: each one that is written, were it the least, fills the pool again and
-/// forgives what was overdrawn. What is there is the least already, so the kernel's own refill gives no more.
-#[derive(Debug, Default)]
-struct Rest {
-    has_least: bool,
-    ns: u64,
-}
-
-impl Rest {
-    /// Return whether it rests until the next step, `elapsed` after the last one, with this quota and balance in the books.
-    fn goes_on(&mut self, next: u64, balance: i64, elapsed: u64) -> bool {
-        let (is_least, rested) = (next == LEAST.unsigned_abs(), self.ns.saturating_add(elapsed));
-        let rests = is_least && self.has_least && balance < 0 && rested < LONGEST_REST;
-        *self = Rest { has_least: is_least, ns: if rests { rested } else { 0 } };
-        rests
-    }
 }
 
 /// Enforces quotas as long as it lives; what it changed is restored when it ends.
@@ -222,7 +203,7 @@ impl Enforcer {
             return Err(error.into());
         }
         let cgroup = cgroup.clone();
-        let (cost_ns, is_cut) = (0, false);
+        let (cost_ns, is_cut, is_crowded) = (0, false, false);
         self.held.push(Held {
             cgroup,
             inodes,
@@ -234,6 +215,7 @@ impl Enforcer {
             cost_ns,
             throttled_ns,
             is_cut,
+            is_crowded,
             rest: Rest::default(),
         });
         Ok(())
@@ -268,11 +250,16 @@ impl Enforcer {
                 self.polled.iter_mut().filter(|polled| polled.cgroup() == held.cgroup.name()).collect();
             let step =
                 Step { charges: &came.charges, elapsed, irqs_apart: self.irqs_apart, period: nanoseconds(self.period) };
-            let was_cut = held.is_cut;
+            let (was_cut, was_crowded) = (held.is_cut, held.is_crowded);
             match held.step(&step, &mut threads, &mut self.journal) {
                 Ok(None) => {
                     if held.is_cut && !was_cut {
                         let why = "the cgroups above it have less than its quota by now: it gets as much as they leave";
+                        self.news.push(format!("{}: {why}", held.cgroup.name()));
+                    }
+                    if held.is_crowded && !was_crowded {
+                        let why = "its threads receive for less than its quota: other deadlines leave the kernel no room; until it has some \
+                                   its packets wait, or are dropped";
                         self.news.push(format!("{}: {why}", held.cgroup.name()));
                     }
                     kept.push(held);
@@ -420,9 +407,15 @@ impl Held {
             }
             self.write(&now, &bandwidth(processes), journal)?;
         }
+        self.is_crowded = false;
         for polled in &*threads {
-            if let Err(error) = polled.hold(receiving / threads.len() as u64, step.period) {
-                return Ok(Some(format!("no more enforced: its threads cannot be held by SCHED_DEADLINE: {error}")));
+            match polled.hold(receiving / threads.len() as u64, step.period) {
+                Ok(has_room) => self.is_crowded |= !has_room,
+                Err(error) => {
+                    return Ok(Some(format!(
+                        "no more enforced: its threads cannot be held by SCHED_DEADLINE: {error}"
+                    )));
+                }
             }
         }
         Ok(None)
@@ -454,7 +447,7 @@ fn bandwidth(next_ns: u64) -> Bandwidth {
 }
 
 /// Return the most that can be run until the next step, should that be late by as much again.
-fn most(elapsed: u64) -> u64 {
+pub(crate) fn most(elapsed: u64) -> u64 {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     (2 * elapsed).saturating_mul(cpus).max(LEAST.unsigned_abs())
 }
@@ -467,32 +460,4 @@ fn irqs_apart() -> bool {
 
 fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A process that always runs has what it is given and the rest of a tick, 5 ms in all, whenever a quota is written.
-    #[test]
-    fn who_overdraws_each_quota_has_what_he_may_all_the_same() {
-        const TICK: u64 = 4_000_000;
-        for (percent, ms) in [(1, 100), (1, 20), (1, 10), (5, 20), (5, 10), (10, 10), (30, 10)] {
-            let period = ms * 1_000_000;
-            let (mut ledger, mut rest) = (Ledger::new(percent * 10_000_000, 1_000_000_000), Rest::default());
-            let (mut took, mut own) = (0, 0);
-            for _ in 0..10_000 / ms {
-                let came = Came { elapsed: period, own, ..Came::default() };
-                let next = ledger.step(&came, most(period));
-                own = if rest.goes_on(next, ledger.balance(), period) { 0 } else { (next + TICK).min(period) };
-                took += own;
-            }
-            let part = took as f64 / 1e8;
-            assert!((percent as f64 - 0.2..percent as f64 + 0.2).contains(&part), "{percent}% at {ms} ms: {part}%");
-        }
-        // Who owes more than he can ever pay is not left without anything.
-        let mut rest = Rest::default();
-        let wrote = (0..100).filter(|_| !rest.goes_on(LEAST.unsigned_abs(), -1 << 40, 20_000_000)).count();
-        assert_eq!(wrote, 4);
-    }
 }

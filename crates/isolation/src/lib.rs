@@ -22,6 +22,7 @@ mod missing;
 pub mod names;
 mod quota;
 pub mod refill;
+mod rest;
 mod restore;
 pub mod scene;
 mod threaded;

@@ -335,18 +335,21 @@ impl Polled {
         self.ours.iter_mut().map(took).sum()
     }
 
-    /// Let the threads together run for so long in each period, in ns.
+    /// Let the threads together run for so long in each period, in ns. Returns whether the kernel has room for at least half of that.
     ///
     /// # Errors
     /// The kernel's, of the first one that it refuses.
-    pub fn hold(&self, runtime: u64, period: u64) -> io::Result<()> {
+    pub fn hold(&self, runtime: u64, period: u64) -> io::Result<bool> {
         let each = runtime / (self.ours.len() as u64).max(1);
-        let hold = |(pid, _): &Thread| match deadline::hold(*pid, each, period) {
-            // It ended meanwhile.
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-            done => done,
-        };
-        self.ours.keys().try_for_each(hold)
+        let mut has_room = true;
+        for (pid, _) in self.ours.keys() {
+            match deadline::hold(*pid, each, period) {
+                // It ended meanwhile.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                granted => has_room &= granted? >= each.min(period) / 2,
+            }
+        }
+        Ok(has_room)
     }
 
     fn take(&self, (pid, began): Thread, journal: &mut Journal) -> Result<(), ThreadedError> {
