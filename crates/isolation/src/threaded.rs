@@ -346,7 +346,7 @@ impl Polled {
             match deadline::hold(*pid, each, period) {
                 // It ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                granted => has_room &= granted? >= each.min(period) / 2,
+                granted => has_room &= granted?.is_none_or(|granted| granted >= each.min(period) / 2),
             }
         }
         Ok(has_room)
