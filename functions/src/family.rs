@@ -1,6 +1,7 @@
 //! IPv4 and IPv6, for functions that are written once for both: where addresses stand, and how one becomes another.
 
 use std::fmt::Debug;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{Net, checksum, ipv4, ipv6, ipv6ext};
@@ -41,6 +42,10 @@ pub trait Family: Send + Sync + Sized + 'static {
     /// Write one address into the header that `header` begins with, and add `sum` to the header's checksum where it
     /// has one; returns whether the header is whole, and changes nothing if not.
     fn rewrite(header: &mut [u8], side: Side, address: Self::Address, sum: u16) -> bool;
+    /// Return an address as a function's arguments have it, if it is of this family.
+    fn address(ip: IpAddr) -> Option<Self::Address>;
+    /// Return the same the other way.
+    fn ip(address: Self::Address) -> IpAddr;
     /// Return the one's complement sum of an address's words.
     fn sum(address: Self::Address) -> u16;
     /// Return the identification that the fragment at `l3` shares with the others of its datagram.
@@ -83,6 +88,14 @@ impl Family for V4 {
         let place = Self::place(side);
         header[place..place + 4].copy_from_slice(&address.to_be_bytes());
         true
+    }
+
+    fn address(ip: IpAddr) -> Option<u32> {
+        if let IpAddr::V4(ip) = ip { Some(ip.to_bits()) } else { None }
+    }
+
+    fn ip(address: u32) -> IpAddr {
+        Ipv4Addr::from_bits(address).into()
     }
 
     fn sum(address: u32) -> u16 {
@@ -129,6 +142,14 @@ impl Family for V6 {
         header[place..place + 8].copy_from_slice(&address[0].to_be_bytes());
         header[place + 8..place + 16].copy_from_slice(&address[1].to_be_bytes());
         true
+    }
+
+    fn address(ip: IpAddr) -> Option<[u64; 2]> {
+        if let IpAddr::V6(ip) = ip { Some([(ip.to_bits() >> 64) as u64, ip.to_bits() as u64]) } else { None }
+    }
+
+    fn ip(address: [u64; 2]) -> IpAddr {
+        Ipv6Addr::from_bits(u128::from(address[0]) << 64 | u128::from(address[1])).into()
     }
 
     fn sum(address: [u64; 2]) -> u16 {

@@ -6,6 +6,7 @@
 //! where its state lives; a stateless one is a module of the dataplane.
 
 pub mod acl;
+mod addresses;
 pub mod config;
 pub mod descriptor;
 pub mod effects;

@@ -1,7 +1,5 @@
 //! What the balancer must know of IPv4 and of IPv6 beside [`Family`]: keys and addresses.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{FlowKeyV4, FlowKeyV6, Layers, ports};
 use catena_state::Key;
@@ -71,11 +69,6 @@ impl<A> Tuple<A> {
 pub trait Balance: Family {
     /// A flow's key, its class in it.
     type Key: Key;
-
-    /// Return an address of this family.
-    fn address(ip: IpAddr) -> Option<Self::Address>;
-    /// Return the address as others know it.
-    fn ip(address: Self::Address) -> IpAddr;
     /// Read the key of a whole packet.
     fn read(frame: &[u8], layers: &Layers, class: Class) -> Option<Self::Key>;
     /// Return who shares a part of the table with whom: an address of IPv4, 64 bits of one of IPv6.
@@ -110,17 +103,6 @@ pub const fn has_ports(proto: u8) -> bool {
 impl Balance for V4 {
     type Key = [u64; 2];
 
-    fn address(ip: IpAddr) -> Option<u32> {
-        match ip {
-            IpAddr::V4(ip) => Some(ip.to_bits()),
-            IpAddr::V6(_) => None,
-        }
-    }
-
-    fn ip(address: u32) -> IpAddr {
-        Ipv4Addr::from_bits(address).into()
-    }
-
     #[inline(always)]
     fn read(frame: &[u8], layers: &Layers, class: Class) -> Option<[u64; 2]> {
         let [addresses, rest] = FlowKeyV4::read(frame, layers)?.words();
@@ -142,17 +124,6 @@ impl Balance for V4 {
 
 impl Balance for V6 {
     type Key = [u64; 5];
-
-    fn address(ip: IpAddr) -> Option<[u64; 2]> {
-        match ip {
-            IpAddr::V4(_) => None,
-            IpAddr::V6(ip) => Some([(ip.to_bits() >> 64) as u64, ip.to_bits() as u64]),
-        }
-    }
-
-    fn ip(address: [u64; 2]) -> IpAddr {
-        Ipv6Addr::from_bits(u128::from(address[0]) << 64 | u128::from(address[1])).into()
-    }
 
     #[inline(always)]
     fn read(frame: &[u8], layers: &Layers, class: Class) -> Option<[u64; 5]> {

@@ -1,10 +1,11 @@
 //! The balancer's arguments, read and checked.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use catena_state::Share;
 
+use crate::addresses;
 use crate::config::{ArgError, Args, Kind, Param, Value};
 use crate::tables::Prepared;
 
@@ -198,16 +199,7 @@ fn check(vips: &[Vip], backends: &[Backend]) -> Result<(), ArgError> {
 impl Vip {
     /// Return the first and the last address.
     pub(super) fn range(&self) -> (IpAddr, IpAddr) {
-        match self.ip {
-            IpAddr::V4(ip) => {
-                let mask = u32::MAX.checked_shr(self.length.into()).unwrap_or(0);
-                (Ipv4Addr::from_bits(ip.to_bits() & !mask).into(), Ipv4Addr::from_bits(ip.to_bits() | mask).into())
-            }
-            IpAddr::V6(ip) => {
-                let mask = u128::MAX.checked_shr(self.length.into()).unwrap_or(0);
-                (Ipv6Addr::from_bits(ip.to_bits() & !mask).into(), Ipv6Addr::from_bits(ip.to_bits() | mask).into())
-            }
-        }
+        addresses::range(self.ip, self.length)
     }
 
     fn contains(&self, ip: IpAddr) -> bool {

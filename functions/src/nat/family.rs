@@ -5,8 +5,8 @@ use catena_state::Key;
 pub use catena_state::value::ports::Host;
 
 use super::identifications::{Draw, Numbering};
-use super::tags::Vlan;
 use crate::family::Family;
+use catena_packet::wire::vlan::Vlan;
 
 /// What NAT needs of a family of addresses.
 pub trait Translate: Family {

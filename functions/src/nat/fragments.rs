@@ -3,11 +3,10 @@
 //! RFC 4787 REQ-14 asks a NAT to handle fragments in any order. Fragments in order are; later ones that come before
 //! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
 
-use catena_packet::wire::{Layers, checksum};
+use catena_packet::wire::{Layers, checksum, vlan};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Tx};
 
 use super::family::{Host, Translate};
-use super::tags::vlan;
 use crate::fair_map::{self, FairMap, Grouped, Place};
 use crate::family::AddressOf;
 use crate::shares::Taken;
@@ -76,7 +75,7 @@ impl<E: Engine, F: Translate> Fragments<E, F> {
     pub fn key(frame: &[u8], layers: &Layers, gate: u16) -> Option<F::Pair> {
         let l3 = usize::from(layers.l3);
         let [src, dst] = F::addresses(frame, l3)?;
-        let (ident, vlan) = (u64::from(F::fragment_ident(frame, l3)?), u64::from(vlan(frame, layers)?));
+        let (ident, vlan) = (u64::from(F::fragment_ident(frame, l3)?), u64::from(vlan::of(frame, layers)?));
         let (proto, gate) = (u64::from(layers.proto & 0x7f), u64::from(gate.min(1)));
         Some(F::pair(src, dst, ident | proto << 32 | gate << 39 | vlan << 40))
     }

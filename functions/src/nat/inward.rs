@@ -2,7 +2,7 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::number::proto;
-use catena_packet::wire::{ports, tcp};
+use catena_packet::wire::{ports, tcp, vlan};
 use catena_state::{Engine, FlowMap, Intent, TwoKeyMap, Tx, taken};
 
 use super::family::Translate;
@@ -12,7 +12,6 @@ use super::identifications::Ident;
 use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::sessions::{self, Contact};
-use super::tags::vlan;
 use super::translate::{BACK, Napt, OUT, TURN, drop};
 use crate::function::Step;
 use crate::rewrite::{self, Change, Side};
@@ -52,7 +51,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         let (address, port, _) = F::parts(inside);
         let layers = packet.layers();
         // Tags are not rewritten: in another VLAN the address is another host's, or nobody's.
-        if vlan(packet.data(), &layers) != Some(F::vlan(inside)) {
+        if vlan::of(packet.data(), &layers) != Some(F::vlan(inside)) {
             return drop(OTHER_VLAN);
         }
         let flags = tcp::flags(packet.data(), &layers);

@@ -261,8 +261,8 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
 
     /// Return whether an external endpoint may be another instance's: where that is known at all.
     pub fn may_be_elsewhere(&self, external: F::Endpoint) -> bool {
-        let (address, port, _) = F::parts(external);
-        self.claims.as_ref().is_some_and(|claims| claims.slot(&self.space, address, port).is_some())
+        let slot = |claims: &Claimed| claims.slot(self.space.block(external)?);
+        self.claims.as_ref().and_then(slot).is_some()
     }
 
     /// Show a mover the mappings, and the ports that their hosts have: a host's mappings all are of one slot.

@@ -127,7 +127,6 @@ mod reasons;
 mod rewrite;
 mod sessions;
 mod space;
-mod tags;
 mod translate;
 mod v4;
 mod v6;

@@ -6,6 +6,7 @@ use super::family::Translate;
 use super::mapping::{State, Timeouts};
 use super::sessions::Filtering;
 use super::space::Space;
+use crate::addresses;
 use crate::config::{ArgError, Args, Value};
 use crate::family::{V4, V6};
 use catena_state::Share;
@@ -91,20 +92,11 @@ impl Spaces {
                 format!("an address has {blocks} blocks of ports, less than one for each of {} workers", share.count);
             return Err(ArgError::new("block", message).help("take a smaller `block`, more `ports` or fewer workers"));
         }
-        let (mut v4, mut v6) = (Vec::new(), Vec::new());
-        for value in args.require("pool")?.as_list() {
-            match run(value)? {
-                (IpAddr::V4(first), IpAddr::V4(last)) => v4.push(usable::<V4>(first.to_bits(), last.to_bits())?),
-                (IpAddr::V6(first), IpAddr::V6(last)) => {
-                    v6.push(usable::<V6>(halves(first.to_bits()), halves(last.to_bits()))?);
-                }
-                _ => return Err(ArgError::new("pool", "a range from one family to another")),
-            }
-        }
-        if v4.is_empty() && v6.is_empty() {
+        let pool = args.require("pool")?.as_list().iter().map(run).collect::<Result<Vec<_>, _>>()?;
+        if pool.is_empty() {
             return Err(ArgError::new("pool", "has no address"));
         }
-        Ok(Spaces { v4: space(v4, ports, block)?, v6: space(v6, ports, block)? })
+        Ok(Spaces { v4: space(&pool, ports, block)?, v6: space(&pool, ports, block)? })
     }
 }
 
@@ -117,11 +109,10 @@ fn usable<F: Translate>(first: F::Address, last: F::Address) -> Result<(F::Addre
     }
 }
 
-fn space<F: Translate>(
-    runs: Vec<(F::Address, F::Address)>,
-    ports: (u16, u16),
-    block: u16,
-) -> Result<Option<Space<F>>, ArgError> {
+/// Return the external endpoints of one family, if the pool has addresses of it.
+fn space<F: Translate>(pool: &[(IpAddr, IpAddr)], ports: (u16, u16), block: u16) -> Result<Option<Space<F>>, ArgError> {
+    let runs = pool.iter().filter_map(|(first, last)| F::address(*first).zip(F::address(*last)));
+    let runs = runs.map(|(first, last)| usable::<F>(first, last)).collect::<Result<_, _>>()?;
     let space = Space::new(runs, ports, block);
     match &space {
         Some(space) if u64::from(space.grid.addresses) * u64::from(space.grid.blocks) > MOST_BLOCKS => {
@@ -151,24 +142,16 @@ pub fn run(value: &Value) -> Result<(IpAddr, IpAddr), ArgError> {
     let Some((address, length)) = value.as_prefix() else {
         return Err(ArgError::new("pool", "expected a prefix, an address, a range of addresses, or a list of these"));
     };
-    match address {
-        IpAddr::V4(address) if length >= 16 => {
-            let mask = u32::MAX.checked_shr(u32::from(length)).unwrap_or(0);
-            let first = address.to_bits() & !mask;
-            Ok((IpAddr::V4(first.into()), IpAddr::V4((first | mask).into())))
+    let (first, last) = addresses::range(address, length);
+    match (first, last) {
+        (IpAddr::V4(_), _) if length < 16 => {
+            Err(ArgError::new("pool", "a prefix of more than 65536 addresses").help("/16 is the largest"))
         }
-        IpAddr::V4(_) => Err(ArgError::new("pool", "a prefix of more than 65536 addresses").help("/16 is the largest")),
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shr(u32::from(length)).unwrap_or(0);
-            let first = address.to_bits() & !mask;
-            // RFC 4291 §2.6.1: the first address of a subnet is its routers' anycast address.
-            let begin = if mask == 0 { first } else { first + 1 };
-            let last = (first | mask).min(first + u128::from(MOST_OF_PREFIX));
-            Ok((IpAddr::V6(begin.into()), IpAddr::V6(last.into())))
+        // RFC 4291 §2.6.1: the first address of a subnet is its routers' anycast address.
+        (IpAddr::V6(first), IpAddr::V6(last)) if first != last => {
+            let last = last.to_bits().min(first.to_bits() + u128::from(MOST_OF_PREFIX));
+            Ok((IpAddr::V6((first.to_bits() + 1).into()), IpAddr::V6(last.into())))
         }
+        _ => Ok((first, last)),
     }
-}
-
-pub(super) fn halves(bits: u128) -> [u64; 2] {
-    [(bits >> 64) as u64, bits as u64]
 }

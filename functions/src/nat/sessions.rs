@@ -7,9 +7,9 @@ use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory
 
 use super::family::Translate;
 use super::mapping::{Mappings, State, Timeouts};
-use super::tags::Vlan;
 use crate::fair_map::{self, FairMap, Grouped, Place};
 use crate::shares::Taken;
+use catena_packet::wire::vlan::Vlan;
 
 /// By inside and remote endpoint.
 pub const SESSIONS: Declaration =

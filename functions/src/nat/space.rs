@@ -62,6 +62,12 @@ impl<F: Translate> Space<F> {
         (address <= run.last).then(|| run.before + F::distance(run.first, address))
     }
 
+    /// Return the number of the block of ports that an external endpoint lies in, if there is one.
+    pub fn block(&self, external: F::Endpoint) -> Option<u32> {
+        let (address, port, _) = F::parts(external);
+        self.grid.block_of(self.index(address)?, port)
+    }
+
     /// Return the address with this index.
     pub fn address(&self, index: u32) -> F::Address {
         let after = self.runs.partition_point(|run| run.before <= index).max(1);

@@ -6,6 +6,7 @@ use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
+use catena_packet::wire::vlan::{self, Vlan};
 use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
@@ -23,7 +24,6 @@ use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
 use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::sessions::Sessions;
 use super::space::Space;
-use super::tags::{Vlan, vlan};
 use crate::function::{Function, Holding, Step};
 use crate::rewrite::{self, Side};
 use catena_state::value::ports::Used;
@@ -157,7 +157,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         if !known || layers.has(Layers::AUTHENTICATED) {
             return only(What::Refuse);
         }
-        let Some(vlan) = vlan(frame, &layers) else { return only(What::TooDeep) };
+        let Some(vlan) = vlan::of(frame, &layers) else { return only(What::TooDeep) };
         if layers.has(Layers::LATER) {
             return only(What::Later);
         }

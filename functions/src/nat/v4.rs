@@ -7,9 +7,9 @@ use catena_state::Words;
 
 use super::family::{Host, Translate};
 use super::identifications::{Draw, Numbering};
-use super::tags::Vlan;
 use crate::family::{Family, V4};
 use crate::rewrite::adjust;
+use catena_packet::wire::vlan::Vlan;
 
 /// The flag of an IPv4 header that keeps routers from fragmenting, with the two bytes it stands in (RFC 791 §3.1).
 const DONT_FRAGMENT: u16 = 0x4000;

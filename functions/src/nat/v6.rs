@@ -5,9 +5,9 @@ use catena_state::{Key, Plain, Words};
 
 use super::family::{Host, Translate};
 use super::identifications::{Draw, Numbering};
-use super::tags::Vlan;
 use crate::family::{Family, V6};
 use crate::rewrite::Side;
+use catena_packet::wire::vlan::Vlan;
 
 /// Address, then VLAN, port and protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]

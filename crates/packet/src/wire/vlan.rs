@@ -1,8 +1,10 @@
 //! VLAN tags: IEEE 802.1Q customer tags and 802.1ad service tags, which nest (QinQ).
 
-use super::Malformed;
-use super::bytes::{put_u16, u16_at};
 use std::fmt;
+
+use super::bytes::{put_u16, u16_at};
+use super::number::ethertype;
+use super::{Layers, Malformed};
 
 mod field {
     use std::ops::Range;
@@ -102,9 +104,44 @@ impl<T: AsRef<[u8]>> fmt::Display for Packet<T> {
     }
 }
 
+/// A VLAN: 24 bits, a customer's identifier below a service's (IEEE 802.1ad); 0 for none.
+pub type Vlan = u32;
+
+/// Return the VLAN of a frame. A tag that has a priority alone (identifier 0) names none. `None` where more than two name one.
+#[inline]
+pub fn of(frame: &[u8], layers: &Layers) -> Option<Vlan> {
+    /// Where the first tag stands, behind two station addresses.
+    const FIRST: usize = 12;
+    if !layers.has(Layers::VLAN) {
+        return Some(0);
+    }
+    // Each with the EtherType that announces it.
+    let (tags, _) = frame.get(FIRST..usize::from(layers.l3).checked_sub(2)?)?.as_chunks::<4>();
+    let mut vlan = 0;
+    let mut count = 0;
+    for &[kind, of_kind, control, below] in tags {
+        let id = u32::from(control & 0xf) << 8 | u32::from(below);
+        if id == 0 {
+            continue;
+        }
+        let is_customer = u16::from_be_bytes([kind, of_kind]) == ethertype::VLAN;
+        vlan = match count {
+            0 if is_customer => id,
+            0 => id << 12,
+            // The second is the customer's, whatever type the first has.
+            1 if vlan >> 12 == 0 => vlan << 12 | id,
+            1 => vlan | id,
+            _ => return None,
+        };
+        count += 1;
+    }
+    Some(vlan)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::parse;
 
     #[test]
     fn reads_what_it_writes() {
@@ -121,5 +158,32 @@ mod tests {
     #[test]
     fn refuses_a_truncated_tag() {
         assert_eq!(Packet::new_checked([0; 3]), Err(Malformed::VlanTruncated));
+    }
+
+    #[test]
+    fn tags_are_told_apart_by_identifier_place_and_kind() {
+        const SERVICE: u16 = 0x88a8;
+        const CUSTOMER: u16 = 0x8100;
+        let vlan = |tags: &[(u16, u16)]| {
+            let tags = tags.iter().flat_map(|(kind, id)| [kind.to_be_bytes(), id.to_be_bytes()].concat());
+            let mut frame: Vec<u8> = [0; 12].into_iter().chain(tags).collect();
+            frame.extend([0x08, 0x00, 0x45, 0, 0, 20, 0, 0, 0, 0, 64, 253, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+            of(&frame, &parse(&frame).unwrap())
+        };
+        assert_eq!(vlan(&[]), Some(0));
+        assert_eq!(vlan(&[(CUSTOMER, 10)]), Some(10));
+        assert_eq!(vlan(&[(SERVICE, 10)]), Some(10 << 12));
+        assert_eq!(vlan(&[(SERVICE, 10), (CUSTOMER, 4094)]), Some(10 << 12 | 4094));
+        // Before IEEE 802.1ad both had one type, or others.
+        assert_eq!(vlan(&[(CUSTOMER, 10), (CUSTOMER, 20)]), vlan(&[(SERVICE, 10), (CUSTOMER, 20)]));
+        assert_eq!(vlan(&[(0x9100, 10), (CUSTOMER, 20)]), vlan(&[(SERVICE, 10), (CUSTOMER, 20)]));
+        assert_ne!(vlan(&[(SERVICE, 20), (CUSTOMER, 10)]), vlan(&[(SERVICE, 10), (CUSTOMER, 20)]));
+        // Identifier 0 is a priority alone.
+        assert_eq!(vlan(&[(CUSTOMER, 0xe000)]), Some(0));
+        assert_eq!(vlan(&[(SERVICE, 10), (CUSTOMER, 0)]), vlan(&[(SERVICE, 10)]));
+        assert_eq!(vlan(&[(CUSTOMER, 0), (CUSTOMER, 10)]), vlan(&[(CUSTOMER, 10)]));
+        assert_eq!(vlan(&[(SERVICE, 10), (CUSTOMER, 20), (CUSTOMER, 30)]), None);
+        let between = [(SERVICE, 10), (CUSTOMER, 0), (CUSTOMER, 20), (CUSTOMER, 0)];
+        assert_eq!(vlan(&between), vlan(&[(SERVICE, 10), (CUSTOMER, 20)]));
     }
 }
