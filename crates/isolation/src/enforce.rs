@@ -177,7 +177,19 @@ impl Enforcer {
             let polled = Polled::start(device, hierarchies.cgroup(cgroup)?, &mut enforcer.journal)?;
             enforcer.polled.push(polled);
         }
+        enforcer.hold_threads();
         Ok(enforcer)
+    }
+
+    /// Hold threads before the first step: until then a flood would take a CPU, and its cgroup would pay for that for seconds.
+    fn hold_threads(&self) {
+        for polled in &self.polled {
+            let held = self.held.iter().find(|held| held.cgroup.name() == polled.cgroup());
+            let devices = self.polled.iter().filter(|other| other.cgroup() == polled.cgroup()).count() as u64;
+            let first = held.map_or(0, |held| held.next_ns) / devices.max(1);
+            // Whatever keeps the kernel from that, the first step says it.
+            _ = polled.hold(first, nanoseconds(self.period));
+        }
     }
 
     /// Write down what a cgroup's quota is, and give it the first one.
