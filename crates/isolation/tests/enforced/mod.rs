@@ -234,8 +234,8 @@ fn begins_with_held_threads(group: &Group, device: &(String, String)) -> bool {
 
 /// Return the scheduling classes of threads of the kernel whose names begin so, in all network namespaces.
 fn policies_of(name: &str) -> Vec<i32> {
-    let processes = std::fs::read_dir("/proc").unwrap().flatten();
-    let stats = processes.filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok());
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let stats = processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
     let is_named = |stat: &String| stat.split_once('(').is_some_and(|(_, rest)| rest.starts_with(name));
     // The 41st word is the class; the second, the name, may have blanks.
     let class = |stat: String| stat.rsplit_once(')')?.1.split_whitespace().nth(38)?.parse().ok();
