@@ -13,7 +13,7 @@ use catena_state::Share;
 use catena_state::value::ports::MOST_PORTS;
 
 const SECOND: u64 = 1_000_000_000;
-/// Most blocks of ports: a pool keeps eight bytes of each.
+/// Most blocks of ports: a pool keeps four bytes of each.
 const MOST_BLOCKS: u64 = 1 << 22;
 /// Addresses taken of an IPv6 prefix.
 const MOST_OF_PREFIX: u32 = 256;
@@ -149,7 +149,7 @@ pub fn run(value: &Value) -> Result<(IpAddr, IpAddr), ArgError> {
         }
         // RFC 4291 §2.6.1: the first address of a subnet is its routers' anycast address.
         (IpAddr::V6(first), IpAddr::V6(last)) if first != last => {
-            let last = last.to_bits().min(first.to_bits() + u128::from(MOST_OF_PREFIX));
+            let last = last.to_bits().min(first.to_bits().saturating_add(u128::from(MOST_OF_PREFIX)));
             Ok((IpAddr::V6((first.to_bits() + 1).into()), IpAddr::V6(last.into())))
         }
         _ => Ok((first, last)),

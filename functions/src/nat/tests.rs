@@ -76,6 +76,8 @@ fn a_pool_has_addresses_that_packets_may_come_from() {
         ("169.254.0.0/16", "has link-local addresses"),
         ("::/64", "has the loopback address"),
         ("fe80::/64", "has link-local addresses"),
+        // The last addresses there are.
+        ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ff00/120", "has multicast addresses"),
         ("126.255.255.255-127.0.0.1", "has loopback addresses"),
         ("223.255.255.255-224.0.0.0", "has multicast addresses"),
         ("fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff-fe80::", "has link-local addresses"),
