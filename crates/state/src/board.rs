@@ -113,10 +113,10 @@ impl Board {
 pub struct Room(Arc<AtomicUsize>);
 
 impl Room {
-    /// Leave room for one.
+    /// Leave room for so many.
     #[inline]
-    pub fn leave(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    pub fn leave(&self, count: usize) {
+        self.0.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Take room for one; returns whether there was some.
@@ -182,8 +182,8 @@ mod tests {
         let (room, same) = (Room::default(), Room::default());
         let other = room.clone();
         assert!(!room.take());
-        other.leave();
-        other.leave();
+        other.leave(1);
+        other.leave(1);
         assert!(room.take() && other.take() && !room.take() && !same.take());
     }
 }

@@ -1,58 +1,70 @@
 //! Active connections per server: of all instances, as far as this one knows.
 
-use catena_state::Board;
 use catena_state::value::Loads;
+use catena_state::{Board, Engine, Room};
+
+use super::admission::AddActive;
+use super::balancer::CONNECTIONS;
 
 /// The counts of both IP versions, by place.
-pub(super) struct Counts {
-    loads: [Loads; 2],
-    /// Where each instance has counts of its own: what it has added, those of IPv4 before those of IPv6.
-    board: Option<Board>,
-}
+pub(super) struct Counts([Loads; 2]);
 
 impl Counts {
     /// Nothing is active, at so many places of IPv4 and of IPv6.
-    pub(super) fn new(places: [usize; 2], board: Option<Board>) -> Self {
-        Counts { loads: places.map(Loads::new), board }
+    pub(super) fn new(places: [usize; 2]) -> Self {
+        Counts(places.map(Loads::new))
     }
 
     pub(super) fn of(&self, is_v6: bool) -> &Loads {
-        &self.loads[usize::from(is_v6)]
+        &self.0[usize::from(is_v6)]
     }
 
-    fn tell(&mut self, is_v6: bool, place: usize, n: i64) {
-        if let Some(board) = &mut self.board {
-            let first = if is_v6 { self.loads[0].count() } else { 0 };
-            board.add(first + place, n);
-        }
+    pub(super) fn of_mut(&mut self, is_v6: bool) -> &mut Loads {
+        &mut self.0[usize::from(is_v6)]
+    }
+}
+
+/// What instances tell each other that have an [`Admission`](super::admission::Admission) each.
+pub(super) struct Others {
+    /// What each has added to the counts: those of IPv4 before those of IPv6.
+    board: Board,
+    v4: usize,
+    /// Room in the table that somebody leaves to whoever has less than at the start.
+    room: Room,
+}
+
+impl Others {
+    /// Tell of so many places of IPv4 and of IPv6; `None` where there is nobody else, or one object that knows all.
+    pub(super) fn new<E: Engine>(engine: &mut E, places: [usize; 2]) -> Option<Self> {
+        let board = engine.board(&CONNECTIONS, places.iter().sum())?;
+        Some(Others { board, v4: places[0], room: engine.room(&CONNECTIONS) })
     }
 
-    /// Add to the count at a place.
+    /// Tell the others of what was done here.
     #[inline]
-    pub(super) fn add(&mut self, is_v6: bool, place: u16, n: i64) {
-        self.loads[usize::from(is_v6)].add(place.into(), n);
-        self.tell(is_v6, place.into(), n);
+    pub(super) fn tell(&mut self, done: AddActive) {
+        let first = if done.is_v6 { self.v4 } else { 0 };
+        self.board.add(first + usize::from(done.place), done.n);
     }
 
-    /// Add one to the least count of those that are up; returns its place, `None` where none is up.
+    /// Hear what they have done since the last time.
     #[inline]
-    pub(super) fn take_least(&mut self, is_v6: bool) -> Option<u16> {
-        let place = self.loads[usize::from(is_v6)].take_least()?;
-        self.tell(is_v6, place, 1);
-        Some(place as u16)
+    pub(super) fn hear(&mut self, mut each: impl FnMut(AddActive)) {
+        let Others { board, v4, .. } = self;
+        board.news(|at, n| match at.checked_sub(*v4) {
+            None => each(AddActive { is_v6: false, place: at as u16, n }),
+            Some(at) => each(AddActive { is_v6: true, place: at as u16, n }),
+        });
     }
 
-    pub(super) fn set_up(&mut self, is_v6: bool, place: u16, up: bool) {
-        self.loads[usize::from(is_v6)].set_up(place.into(), up);
+    /// Leave room for so many connections to whoever lacks it.
+    pub(super) fn leave(&self, room: u32) {
+        self.room.leave(room as usize);
     }
 
-    /// Take in what others have added since the last time.
-    pub(super) fn hear(&mut self) {
-        let Counts { loads: [v4, v6], board } = self;
-        let first = v4.count();
-        if let Some(board) = board {
-            board.news(|at, n| if at < first { v4.add(at, n) } else { v6.add(at - first, n) });
-        }
+    /// Take room for a connection that others have left; returns whether there was some.
+    pub(super) fn take(&self) -> bool {
+        self.room.take()
     }
 }
 
@@ -61,17 +73,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instances_choose_by_what_all_have() {
-        let mut all: Vec<_> = Board::for_all(2, 5).into_iter().map(|board| Counts::new([3, 2], Some(board))).collect();
-        assert_eq!([0, 1, 2].map(|_| all[0].take_least(false)), [Some(0), Some(1), Some(2)]);
-        assert_eq!([0, 1].map(|_| all[0].take_least(true)), [Some(0), Some(1)]);
-        all[0].add(false, 1, -1);
-        // The other one has not heard of it.
-        assert_eq!(all[1].of(false).load(2), 0);
-        all[1].hear();
-        assert_eq!([0, 1, 2].map(|place| all[1].of(false).load(place)), [1, 0, 1]);
-        assert_eq!((all[1].take_least(false), all[1].take_least(true)), (Some(1), Some(0)));
-        all[0].hear();
-        assert_eq!((all[0].of(false).load(1), all[0].of(true).load(0)), (1, 2));
+    fn instances_know_what_all_have() {
+        let boards = Board::for_all(2, 5).into_iter();
+        let mut all: Vec<_> = boards.map(|board| Others { board, v4: 3, room: Room::default() }).collect();
+        let news = |of: &mut Others| {
+            let mut news = Vec::new();
+            of.hear(|AddActive { is_v6, place, n }| news.push((is_v6, place, n)));
+            news
+        };
+        for (is_v6, place, n) in
+            [(false, 0, 1), (false, 2, 1), (true, 0, 1), (true, 1, 1), (false, 2, 1), (false, 0, -1)]
+        {
+            all[0].tell(AddActive { is_v6, place, n });
+        }
+        assert_eq!(news(&mut all[1]), [(false, 2, 2), (true, 0, 1), (true, 1, 1)]);
+        assert_eq!((news(&mut all[1]), news(&mut all[0])), (vec![], vec![]));
     }
 }

@@ -2,7 +2,7 @@
 //! datagrams in fragments. To see room and to take it is one operation.
 
 use catena_packet::wire::Seed;
-use catena_state::{Look, Op, Plain, Room, operations};
+use catena_state::{Look, Op, Plain, operations};
 
 use crate::shares::{Bring, Shares};
 
@@ -26,7 +26,7 @@ pub(super) struct Admit {
 pub(super) enum To {
     /// The least loaded one that is up.
     Least,
-    /// The one at this place, which was chosen outside.
+    /// The one at this place, which was chosen outside, if it is up.
     Place(u16),
 }
 
@@ -37,7 +37,9 @@ pub(super) enum Admitted {
     To(u16),
     /// The instance has as many connections as it may have.
     Full,
-    /// No server is up.
+    /// So it has, and fewer than at the start: its room has gone elsewhere.
+    Lacking,
+    /// No server is up, or not the one that was chosen.
     NoneUp,
 }
 
@@ -63,16 +65,19 @@ pub(super) struct BringFragments {
     pub(super) sender: [u64; 2],
 }
 
-/// Take in what other instances have done, as far as it is not done here: where each has its own object.
+/// Room that connections have left behind comes from others (1), or goes to them: where each instance has its own object.
 #[derive(Clone, Copy, Debug, Plain)]
-pub(super) struct HearOfOthers;
+pub(super) struct AddSpare {
+    pub(super) n: i32,
+}
 
-/// A connection that stays in the table ends (-1), or lives again (1).
+/// A connection that stays in the table ends (-1), or lives again (1); or so many of other instances' began and ended, where each
+/// has its own object.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct AddActive {
     pub(super) is_v6: bool,
     pub(super) place: u16,
-    pub(super) n: i8,
+    pub(super) n: i64,
 }
 
 /// The server at this place is up, or down.
@@ -109,6 +114,10 @@ pub(super) struct Active {
     pub(super) place: u16,
 }
 
+/// For how many connections is there room that others may have?
+#[derive(Clone, Copy, Debug, Plain)]
+pub(super) struct Spare;
+
 /// Is the server at this place down? For who begins: he has missed what was said before.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct IsDown {
@@ -125,11 +134,12 @@ operations!(Admission {
     5 => ReleaseFragments,
     6 => GoOver,
     10 => BringFragments,
-    11 => HearOfOthers,
+    11 => AddSpare,
 } looks {
     7 => Inside,
     8 => Active,
     9 => IsDown,
+    12 => Spare,
 });
 
 /// An instance's part of the room.
@@ -150,7 +160,7 @@ pub(super) struct Admission {
     most_fragmented: usize,
     shares: Shares,
     /// Room that connections have left behind which had gone over with it.
-    spare: Room,
+    spare: u32,
 }
 
 impl Admission {
@@ -158,12 +168,7 @@ impl Admission {
     pub(super) fn new(most: &[usize], most_fragmented: usize, active: Counts, seed: Seed) -> Self {
         let shares = Shares::new(seed, most_fragmented);
         let parts = most.iter().map(|most| Part { most: *most, own: *most, connections: 0 }).collect();
-        Admission { parts, active, fragmented: 0, most_fragmented, shares, spare: Room::default() }
-    }
-
-    /// Share the room that is left behind with others.
-    pub(super) fn sharing(self, spare: Room) -> Self {
-        Admission { spare, ..self }
+        Admission { parts, active, fragmented: 0, most_fragmented, shares, spare: 0 }
     }
 }
 
@@ -175,30 +180,25 @@ impl Op<Admission> for Admit {
         if let Some(release) = self.instead {
             release.apply(admission);
         }
-        let Admission { parts, spare, .. } = &mut *admission;
-        if let Some(part) = parts.get_mut(usize::from(self.instance))
-            && part.connections >= part.most
-            && part.most < part.own
-            && spare.take()
-        {
+        let Admission { parts, active, spare, .. } = admission;
+        let Some(part) = parts.get_mut(usize::from(self.instance)) else { return Admitted::Full };
+        if part.connections >= part.most {
+            if part.most >= part.own {
+                return Admitted::Full;
+            }
+            let Some(left) = spare.checked_sub(1) else { return Admitted::Lacking };
+            *spare = left;
             part.most += 1;
         }
-        let part = admission.parts.get(usize::from(self.instance));
-        if part.is_none_or(|part| part.connections >= part.most) {
-            return Admitted::Full;
-        }
+        let active = active.of_mut(self.is_v6);
         let place = match self.to {
-            To::Place(place) => {
-                admission.active.add(self.is_v6, place, 1);
-                place
-            }
-            To::Least => match admission.active.take_least(self.is_v6) {
-                Some(place) => place,
-                None => return Admitted::NoneUp,
-            },
+            To::Place(place) => Some(usize::from(place)).filter(|place| active.is_up(*place)),
+            To::Least => active.least(),
         };
-        admission.parts[usize::from(self.instance)].connections += 1;
-        Admitted::To(place)
+        let Some(place) = place else { return Admitted::NoneUp };
+        active.add(place, 1);
+        part.connections += 1;
+        Admitted::To(place as u16)
     }
 }
 
@@ -212,11 +212,11 @@ impl Op<Admission> for Release {
             part.connections = part.connections.saturating_sub(1);
             if part.most > part.own {
                 part.most -= 1;
-                admission.spare.leave();
+                admission.spare += 1;
             }
         }
         if let Some(place) = self.place {
-            admission.active.add(self.is_v6, place, -1);
+            admission.active.of_mut(self.is_v6).add(place.into(), -1);
         }
     }
 }
@@ -241,12 +241,11 @@ impl Op<Admission> for BringFragments {
     }
 }
 
-impl Op<Admission> for HearOfOthers {
+impl Op<Admission> for AddSpare {
     type Reply = ();
 
-    #[inline]
     fn apply(self, admission: &mut Admission) {
-        admission.active.hear();
+        admission.spare = admission.spare.saturating_add_signed(self.n);
     }
 }
 
@@ -255,7 +254,7 @@ impl Op<Admission> for AddActive {
 
     #[inline]
     fn apply(self, admission: &mut Admission) {
-        admission.active.add(self.is_v6, self.place, self.n.into());
+        admission.active.of_mut(self.is_v6).add(self.place.into(), self.n);
     }
 }
 
@@ -263,7 +262,7 @@ impl Op<Admission> for SetUp {
     type Reply = ();
 
     fn apply(self, admission: &mut Admission) {
-        admission.active.set_up(self.is_v6, self.place, self.up);
+        admission.active.of_mut(self.is_v6).set_up(self.place.into(), self.up);
     }
 }
 
@@ -307,6 +306,15 @@ impl Look<Admission> for Active {
     }
 }
 
+impl Look<Admission> for Spare {
+    type Reply = u32;
+
+    #[inline]
+    fn look(self, admission: &Admission) -> u32 {
+        admission.spare
+    }
+}
+
 impl Look<Admission> for IsDown {
     type Reply = bool;
 
@@ -329,7 +337,7 @@ mod tests {
         fn connections_are_let_in_by_the_rules(
             steps in prop::collection::vec((0u8..6, any::<bool>(), 0u16..3, any::<prop::sample::Index>()), 1..200),
         ) {
-            let mut admission = Admission::new(&[MOST], MOST_FRAGMENTED, Counts::new([3, 3], None), Seed::from_number(1));
+            let mut admission = Admission::new(&[MOST], MOST_FRAGMENTED, Counts::new([3, 3]), Seed::from_number(1));
             let mut up = [[true; 3]; 2];
             // Who is in, and whether active.
             let mut inside: Vec<(bool, u16, bool)> = Vec::new();
@@ -344,7 +352,8 @@ mod tests {
                         let least = (0..3).filter(|place| up[usize::from(*place)]).min_by_key(|n| active(&inside, *n));
                         let expected = match (to, least) {
                             _ if inside.len() == MOST => Admitted::Full,
-                            (To::Place(place), _) => Admitted::To(place),
+                            (To::Place(place), _) if up[usize::from(place)] => Admitted::To(place),
+                            (To::Place(_), _) => Admitted::NoneUp,
                             (To::Least, Some(least)) => Admitted::To(least),
                             (To::Least, None) => Admitted::NoneUp,
                         };
@@ -380,7 +389,7 @@ mod tests {
 
     #[test]
     fn unanswered_clients_share_half_of_the_room_for_fragments() {
-        let mut admission = Admission::new(&[MOST], MOST_FRAGMENTED, Counts::new([1, 0], None), Seed::from_number(1));
+        let mut admission = Admission::new(&[MOST], MOST_FRAGMENTED, Counts::new([1, 0]), Seed::from_number(1));
         let mut admit =
             |client: u64, is_answered| AdmitFragments { sender: [client, 4], is_answered }.apply(&mut admission);
         let mut senders = (0..4000).filter(|client| admit(*client, false)).collect::<Vec<_>>();

@@ -13,8 +13,8 @@ use crate::family::{V4, V6};
 use crate::function::{Function, Step};
 use crate::rewrite::{self, Change};
 
-use super::active::Counts;
-use super::admission::{Active, Admission, HearOfOthers, Inside, IsDown};
+use super::active::{Counts, Others};
+use super::admission::{Active, AddSpare, Admission, Inside, IsDown, Spare};
 use super::connection::Timeouts;
 use super::family::Balance;
 use super::room;
@@ -90,8 +90,8 @@ pub(super) struct Shared<E: Engine> {
     pub(super) admission: E::Shared<Admission>,
     /// Which of those that are let in by the same object this one is.
     pub(super) instance: u16,
-    /// Whether each instance has an object of its own, and sees what others do.
-    sees_others: bool,
+    /// What others are told, and tell, where each instance has an object of its own.
+    pub(super) others: Option<Others>,
     /// What has become of connections.
     events: E::Shared<Sums>,
 }
@@ -122,15 +122,13 @@ impl<E: Engine> Balancer<E> {
         let (seed, share) = (engine.seed(), engine.share());
         let instance = if E::ALL_SEE { share.index as u16 } else { 0 };
         let fragmented = |share: Share| share.part_of(MOST_FRAGMENTED as u64) as usize;
-        // The object is made by one for all that see it. Else each has its own, and reads what others have done.
-        let board = engine.board(&CONNECTIONS, places.iter().sum());
-        let (sees_others, spare) = (board.is_some(), engine.room(&CONNECTIONS));
-        let active = Counts::new(places, board);
+        // The object is made by one for all that see it. Else each has its own, and hears what others have done.
+        let others = Others::new(engine, places);
         let (parts, fragmented) = match E::ALL_SEE {
             true => ((0..share.count).map(|index| part(Share { index, ..share })).collect(), MOST_FRAGMENTED),
             false => (vec![most], fragmented(share)),
         };
-        let made = || Ok::<_, Infallible>(Admission::new(&parts, fragmented, active, seed).sharing(spare));
+        let made = || Ok::<_, Infallible>(Admission::new(&parts, fragmented, Counts::new(places), seed));
         let Ok(admission) = engine.shared_of(&CONNECTIONS, made);
         let shared: Shared<E> = Shared {
             bytes: engine.shared(&BYTES, Sums::new(settings.backends.len())),
@@ -139,7 +137,7 @@ impl<E: Engine> Balancer<E> {
             backends: settings.backends,
             admission,
             instance,
-            sees_others,
+            others,
             events: engine.shared(&EVENTS, Sums::new(Event::COUNT)),
         };
         // An instance may be made anew on objects that are there already: who is down there is down here.
@@ -220,9 +218,7 @@ impl<E: Engine> Function<E> for Balancer<E> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        if self.shared.sees_others {
-            self.shared.admission.send(tx, HearOfOthers);
-        }
+        self.shared.hear(tx);
         let most = if idle { EXPIRE_IDLE } else { EXPIRE };
         self.v4.expire(&mut self.shared, tx, most);
         self.v6.expire(&mut self.shared, tx, most);
@@ -256,6 +252,28 @@ impl<E: Engine> Shared<E> {
     #[inline(always)]
     pub(super) fn note(&mut self, tx: &mut Tx, event: Event) {
         self.events.send(tx, Add::to(event as usize, 1));
+    }
+
+    /// Hear of other instances, where each has an object of its own, and leave them what room is left over.
+    #[inline]
+    fn hear(&mut self, tx: &mut Tx) {
+        let Shared { others: Some(others), admission, .. } = self else { return };
+        others.hear(|done| admission.send(tx, done));
+        // The object is this instance's own: what a look tells of it is true.
+        let spare = admission.look(Spare);
+        if spare > 0 {
+            admission.send(tx, AddSpare { n: -(spare as i32) });
+            others.leave(spare);
+        }
+    }
+
+    /// Take room that others have left; returns whether there was some.
+    pub(super) fn borrow(&mut self, tx: &mut Tx) -> bool {
+        let is_some = self.others.as_ref().is_some_and(Others::take);
+        if is_some {
+            self.admission.send(tx, AddSpare { n: 1 });
+        }
+        is_some
     }
 
     /// Change a packet, to or from this server, and send it on.

@@ -56,9 +56,10 @@ impl<E: Engine, F: Balance> Side<E, F> {
                     shared.note(tx, Event::Moved);
                 }
                 drop(own);
-                // Its room is free for the connection that takes its place.
-                self.remove(shared, tx, &want.ticket);
-                return self.admit(shared, tx, packet, want, place, (Try::First, None));
+                // Its room is for the connection that takes its place, and for no other.
+                let mut gone = self.connections.remove(tx, &want.ticket);
+                let release = gone.as_mut().map(|gone| shared.leaves::<F>(gone));
+                return self.admit(shared, tx, packet, want, place, (Try::First, release));
             }
         }
         let is_first = want.special & FIRST_FRAGMENT != 0;

@@ -62,7 +62,12 @@ impl<E: Engine, F: Balance> Side<E, F> {
         (which, instead): (Try, Option<Release>),
     ) -> Step {
         let to = place.map(To::Place).or_else(|| self.servers.choose(&Map::<E, F>::key(&want.ticket)));
-        let Some(to) = to else { return Step::Done(Verdict::Drop(NO_BACKEND)) };
+        let Some(to) = to else {
+            if let Some(release) = instead {
+                shared.admission.send(tx, release);
+            }
+            return Step::Done(Verdict::Drop(NO_BACKEND));
+        };
         let asked = shared.admission.want(tx, Admit { is_v6: F::IS_V6, to, instance: shared.instance, instead });
         match to {
             // Where nothing is late, a connection opens without a word in between.
@@ -82,7 +87,7 @@ impl<E: Engine, F: Balance> Side<E, F> {
         asked: Asked<E, Admit>,
         which: Try,
     ) -> Step {
-        match shared.admission.got(tx, &asked) {
+        match shared.let_in::<F>(tx, &asked) {
             Admitted::To(place) => self.want_both(shared, tx, packet, want, (place, None)),
             refused => want.refuse(refused, None, which),
         }
@@ -119,7 +124,7 @@ impl<E: Engine, F: Balance> Side<E, F> {
         asked: Option<(Asked<E, Admit>, Try)>,
     ) -> Step {
         if let Some((asked, which)) = asked {
-            let answer = shared.admission.got(tx, &asked);
+            let answer = shared.let_in::<F>(tx, &asked);
             if answer != Admitted::To(place) {
                 return want.refuse(answer, Some(place), which);
             }
@@ -132,7 +137,8 @@ impl<E: Engine, F: Balance> Side<E, F> {
         own.note(want.began(), tx.now, tuple.proto, &shared.timeouts);
         let until = own.end(tuple.proto, &shared.timeouts);
         if self.connections.insert_both(tx, (&want.ticket, back), own, until).is_err() {
-            shared.admission.send(tx, shared.release::<F>(Some(place)));
+            let release = shared.release::<F>(Some(place));
+            shared.admission.send(tx, release);
             return Step::Done(Verdict::Drop(TABLE_FULL));
         }
         self.connections.mark(tx, &want.ticket, true);
@@ -165,7 +171,7 @@ impl<E: Engine, F: Balance> Want<E, F> {
             return Step::Done(Verdict::Drop(NO_BACKEND));
         }
         if which == Try::First {
-            self.stage = Stage::Full(place);
+            self.stage = Stage::Full { place, lacks: answer == Admitted::Lacking };
         }
         Step::Done(Verdict::Drop(TABLE_FULL))
     }

@@ -13,7 +13,7 @@ use catena_state::{Engine, Fate, FlowMap, Intent, Mover, Shared as _, Tx, looks}
 use crate::function::Step;
 use crate::rewrite::Change;
 
-use super::admission::{AddActive, AdmitFragments, BringFragments, GoOver, Release, ReleaseFragments};
+use super::admission::{AddActive, Admit, AdmitFragments, Admitted, BringFragments, GoOver, Release, ReleaseFragments};
 use super::balancer::{Event, Shared};
 use super::connection::{Connection, Part};
 use super::family::{Balance, Class, Tuple};
@@ -33,7 +33,10 @@ pub(super) fn finish_rare<E: Engine, F: Balance, G: Balance>(
 ) -> Step {
     let step = side.finish_rare(shared, tx, packet, want, known);
     match want.stage {
-        Stage::Full(place) => match make_room(side, other, shared, tx) {
+        Stage::Full { place, lacks } if lacks && shared.borrow(tx) => {
+            side.admit(shared, tx, packet, want, place, (Try::Last, None))
+        }
+        Stage::Full { place, .. } => match make_room(side, other, shared, tx) {
             Made::Nothing => step,
             Made::Some => side.admit(shared, tx, packet, want, place, (Try::Last, None)),
             Made::Of(release) => side.admit(shared, tx, packet, want, place, (Try::Last, Some(release))),
@@ -189,18 +192,39 @@ pub(super) struct Gone {
 
 impl<E: Engine> Shared<E> {
     /// Return what says that a connection leaves the table.
-    pub(super) fn release<F: Balance>(&self, place: Option<u16>) -> Release {
+    pub(super) fn release<F: Balance>(&mut self, place: Option<u16>) -> Release {
+        if let Some(place) = place {
+            self.tell::<F>(place, -1);
+        }
         Release { is_v6: F::IS_V6, place, instance: self.instance }
     }
 
     /// Take a connection that leaves the table off its server's count; returns what says that it leaves.
-    fn leaves<F: Balance>(&self, gone: &mut Connection<F::Address>) -> Release {
+    pub(super) fn leaves<F: Balance>(&mut self, gone: &mut Connection<F::Address>) -> Release {
         self.release::<F>(gone.abandon().then_some(gone.place))
     }
 
+    /// Hear whether a connection is let in, and tell others if it is.
+    pub(super) fn let_in<F: Balance>(&mut self, tx: &mut Tx, asked: &Asked<E, Admit>) -> Admitted {
+        let answer = self.admission.got(tx, asked);
+        if let Admitted::To(place) = answer {
+            self.tell::<F>(place, 1);
+        }
+        answer
+    }
+
     /// Count one active connection more at the server at `place`, or one less.
-    pub(super) fn add_active<F: Balance>(&mut self, tx: &mut Tx, place: u16, n: i8) {
+    pub(super) fn add_active<F: Balance>(&mut self, tx: &mut Tx, place: u16, n: i64) {
         self.admission.send(tx, AddActive { is_v6: F::IS_V6, place, n });
+        self.tell::<F>(place, n);
+    }
+
+    /// Tell other instances that so many connections more are active at the server at `place`.
+    #[inline]
+    fn tell<F: Balance>(&mut self, place: u16, n: i64) {
+        if let Some(others) = &mut self.others {
+            others.tell(AddActive { is_v6: F::IS_V6, place, n });
+        }
     }
 }
 

@@ -204,7 +204,7 @@ mod tests {
     fn who_begins_on_a_used_object_knows_who_is_down() {
         for method in ["least_connections", "consistent_hash"] {
             let mut before = servers(method);
-            let mut admission = Admission::new(&[9], 0, Counts::new([before.places(), 0], None), Seed::from_number(1));
+            let mut admission = Admission::new(&[9], 0, Counts::new([before.places(), 0]), Seed::from_number(1));
             for (number, up) in [(1, false), (0, false), (0, true)] {
                 assert!(before.set_up(number, up, |news| news.apply(&mut admission)));
             }

@@ -169,7 +169,7 @@ impl<E: Engine, F: Balance> Side<E, F> {
                 },
                 Of::Client => self.known(shared, tx, packet, want),
             },
-            Stage::Full(_) => Step::Done(Verdict::Drop(TABLE_FULL)),
+            Stage::Full { .. } => Step::Done(Verdict::Drop(TABLE_FULL)),
             Stage::Held(held) => match self.held.take(held) {
                 Some(next) => self.go_on(shared, tx, packet, want, next),
                 None => Step::Done(Verdict::Drop(Reason::NO_PARKING)),

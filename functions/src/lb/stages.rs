@@ -41,8 +41,8 @@ pub(super) enum Stage {
     /// What is held aside for it.
     Held(Held),
     /// There is no room for its connection, which goes to the server at this place, if that is known: room may be made, and
-    /// it may be asked for once more.
-    Full(Option<u16>),
+    /// it may be asked for once more. Others may have left some, where this instance `lacks` what it had at the start.
+    Full { place: Option<u16>, lacks: bool },
 }
 
 /// What comes next for a packet, where it is too much for a plan.

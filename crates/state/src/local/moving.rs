@@ -13,7 +13,7 @@ impl<K: Key, V> LocalMap<K, V> {
     #[cold]
     pub(super) fn give_room(&mut self) {
         if let Some(spare) = &self.spare {
-            spare.leave();
+            spare.leave(1);
             self.limit -= 1;
         }
     }
