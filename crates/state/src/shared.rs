@@ -54,13 +54,23 @@ pub trait Op<V>: Numbered<V> + Plain {
     fn apply(self, value: &mut V) -> Self::Reply;
 }
 
-/// A question about a shared object, which changes nothing.
+/// A question about a shared object, which changes nothing. [`Shared::look`] answers what is known here, for tables and exports; a packet
+/// whose fate depends on the answer asks it as an [operation](Op), and is answered in its turn.
 pub trait Look<V>: Numbered<V> + Plain {
     /// The answer.
     type Reply: Plain;
 
     /// Look.
     fn look(self, value: &V) -> Self::Reply;
+}
+
+impl<V, L: Look<V>> Op<V> for L {
+    type Reply = L::Reply;
+
+    #[inline(always)]
+    fn apply(self, value: &mut V) -> L::Reply {
+        self.look(value)
+    }
 }
 
 /// List the operations on a kind of shared object, and the questions about it, each with a number that it keeps. `absorbs` names what puts

@@ -1,5 +1,9 @@
 //! Loads, of which the least is wanted.
 
+use super::counts::{Add, Get, LeastAndAdd};
+use crate::plain::Plain;
+use crate::shared::{Look, Op};
+
 /// How many are compared at once: a branch for each would be guessed wrong.
 const TOGETHER: usize = 16;
 
@@ -95,14 +99,6 @@ impl Loads {
         self.ranks.last().map(least).filter(|rank| rank.is_up()).map(Rank::thing)
     }
 
-    /// Return the least loaded thing that is up, the first of several, with one more added to its load; `None` when none is
-    /// up.
-    pub fn take_least(&mut self) -> Option<usize> {
-        let thing = self.least()?;
-        self.add(thing, 1);
-        Some(thing)
-    }
-
     /// Add to a thing's load.
     #[inline]
     pub fn add(&mut self, index: usize, n: i64) {
@@ -123,6 +119,55 @@ impl Loads {
     /// Return a thing's load.
     pub fn load(&self, index: usize) -> i64 {
         self.rank(index).load()
+    }
+}
+
+crate::operations!(Loads { 0 => Add, 2 => LeastAndAdd, 3 => SetUp } looks { 1 => Get });
+
+impl Op<Loads> for Add {
+    type Reply = ();
+
+    fn apply(self, loads: &mut Loads) {
+        if (self.index as usize) < loads.count {
+            loads.add(self.index as usize, self.n);
+        }
+    }
+}
+
+impl Op<Loads> for LeastAndAdd {
+    type Reply = Option<u32>;
+
+    fn apply(self, loads: &mut Loads) -> Option<u32> {
+        let thing = loads.least()?;
+        loads.add(thing, self.n);
+        Some(thing as u32)
+    }
+}
+
+impl Look<Loads> for Get {
+    type Reply = i64;
+
+    fn look(self, loads: &Loads) -> i64 {
+        if self.index() < loads.count { loads.load(self.index()) } else { 0 }
+    }
+}
+
+/// Say whether a thing is up: one that is down is not the least, whatever its load. Nothing happens beyond the last.
+#[derive(Clone, Copy, Debug, Plain)]
+pub struct SetUp {
+    /// Which one.
+    pub index: u32,
+    /// Whether it is up.
+    pub up: bool,
+}
+
+impl Op<Loads> for SetUp {
+    type Reply = ();
+
+    fn apply(self, loads: &mut Loads) {
+        if (self.index as usize) < loads.count {
+            loads.set_up(self.index as usize, self.up);
+        }
     }
 }
 
@@ -154,19 +199,23 @@ mod tests {
         ) {
             let mut tested = Loads::new(count);
             prop_assert_eq!(tested.count(), count);
+            Add::to(count, 5).apply(&mut tested);
+            SetUp { index: count as u32, up: false }.apply(&mut tested);
+            prop_assert_eq!(Get::at(count).look(&tested), 0);
             let (mut loads, mut ups) = (vec![0i64; count], vec![true; count]);
             for (thing, n, up) in steps {
                 let thing = thing.index(count);
-                tested.add(thing, n);
+                Add::to(thing, n).apply(&mut tested);
                 loads[thing] += n;
-                tested.set_up(thing, up);
+                SetUp { index: thing as u32, up }.apply(&mut tested);
                 ups[thing] = up;
                 prop_assert!((0..count).all(|i| tested.is_up(i) == ups[i]));
                 let expected = (0..count).filter(|&i| ups[i]).min_by_key(|&i| (loads[i], i));
-                prop_assert_eq!(tested.take_least(), expected);
+                let taken = LeastAndAdd { n: 1 }.apply(&mut tested);
+                prop_assert_eq!(taken.map(|thing| thing as usize), expected);
                 if let Some(i) = expected {
                     loads[i] += 1;
-                    prop_assert_eq!(tested.load(i), loads[i]);
+                    prop_assert_eq!(Get::at(i).look(&tested), loads[i]);
                 }
             }
         }
