@@ -8,7 +8,7 @@ use catena_dataplane::attribute::Attributes;
 use catena_dataplane::steer::Owner;
 use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
-use catena_state::{Declaration, Engine, Local, Mover, Peers, Scope, Share, Team, Tx};
+use catena_state::{Claims, Declaration, Engine, Local, Mover, Peers, Scope, Share, Team, Tx};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::effects::{Effects, SparedBuilder};
@@ -225,9 +225,11 @@ pub fn all_moves(_args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns, for a number of instances of a name, what tells which of them owns a packet on the way back; the team is that of their
-/// workers, where they have one.
-pub type OwnerOf = fn(&Args, &str, u32, Option<&Arc<Team>>) -> Owner;
+/// Returns, for a number of instances of a name, what tells which of them owns a packet on the way back.
+pub type OwnerOf = fn(&Args, u32, &ClaimsOf<'_>) -> Owner;
+
+/// Tells what these instances claim of so many things that belong to an object, as [`Engine::claims`] does.
+pub type ClaimsOf<'a> = dyn Fn(&Declaration, usize) -> Option<Arc<Claims>> + 'a;
 
 /// Builds an instance of a function for a host.
 pub type Builder = fn(&Args, &mut Build<'_>) -> Result<Box<dyn Module>, ArgError>;

@@ -102,7 +102,7 @@ fn no_function_names_an_engine() {
         {
             let code = without_tests(&bare(&file.text));
             let words = code.split(|c| !is_word(c));
-            let engines = words.filter(|word| ["Local", "Delayed"].contains(word));
+            let engines = words.filter(|word| ["Local", "Delayed", "Peers", "Team"].contains(word));
             named.extend(engines.map(|engine| format!("{}: names the engine {engine}", file.path)));
         }
     }

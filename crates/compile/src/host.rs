@@ -183,11 +183,13 @@ pub fn lower(graph: &PolicyGraph) -> Result<Host, LowerError> {
 
 impl Host {
     /// Return what tells, for a number of instances, which of them owns a packet on the way back; `team` is that of their workers,
-    /// where they have one.
+    /// where they have one and say what is whose.
     pub fn owners(&self, instances: u32, team: Option<&Arc<Team>>) -> Vec<Owner> {
         let owner = |module: &Module| match &module.kind {
             Lowered::Function { descriptor, args, .. } => {
-                descriptor.owner.map(|of| of(args, &module.name, instances, team))
+                // A function that finds no memory for its claims says so when it is built.
+                let claims = |object: &_, count| team?.claims(&module.name, object, count).unwrap_or_default();
+                descriptor.owner.map(|of| of(args, instances, &claims))
             }
             _ => None,
         };

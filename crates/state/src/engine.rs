@@ -10,11 +10,13 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use catena_packet::SlotSet;
 use catena_packet::wire::Seed;
 
 use crate::board::{Board, Room};
+use crate::claims::Claims;
 use crate::declare::Declaration;
 use crate::key::Key;
 use crate::mover::Moved;
@@ -277,6 +279,20 @@ pub trait Engine: Send + 'static {
         Room::default()
     }
 
+    /// Return where the instances say of `count` things with numbers, which belong to an object, for which slot each is; `None` where
+    /// nobody asks.
+    ///
+    /// # Errors
+    /// [`NoMemory`] for so many.
+    fn claims(&self, _object: &Declaration, _count: usize) -> Result<Option<Arc<Claims>>, NoMemory> {
+        Ok(None)
+    }
+
+    /// Return whether slots go from one instance to another, with what objects have of their flows.
+    fn moves(&self) -> bool {
+        false
+    }
+
     /// Return how many maps were made whose entries this instance has to itself: they go with their slots.
     fn own_maps(&self) -> usize {
         0
@@ -316,9 +332,6 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     fn seems_new(_ticket: &Self::Ticket) -> bool {
         false
     }
-
-    /// Bring near the entries of some keys, for what needs no ticket. Only a hint, and only where entries are near at all.
-    fn bring(&mut self, _keys: impl Iterator<Item = K>) {}
 
     /// Return the key that a ticket was asked with.
     fn key(ticket: &Self::Ticket) -> K;

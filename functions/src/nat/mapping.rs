@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_state::{
-    Access, Declaration, Engine, Fate, FlowMap, Intent, Mover, NoMemory, Other, Plain, Scope, Shared, TwoKeyMap, Tx,
-    looks,
+    Access, Claims, Declaration, Engine, Fate, FlowMap, Intent, Mover, NoMemory, Other, Plain, Scope, Shared,
+    TwoKeyMap, Tx, looks,
 };
 
 use super::family::{Host, Translate};
-use super::owner::Claimed;
 use super::plan::{ExternalTicket, Inside, InsideTicket};
 use super::space::Space;
 use crate::rewrite::Change;
@@ -166,7 +166,7 @@ pub struct Mappings<E: Engine, F: Translate> {
     /// The external addresses.
     pub space: Space<F>,
     /// Where it is said which slot a block is for; nowhere in a replay.
-    claims: Option<Claimed>,
+    claims: Option<Arc<Claims>>,
     /// How long mappings live unused.
     pub timeouts: Timeouts,
     /// The ports of mappings that are over, each behind the index of its address: only a place to write them down, empty but for the
@@ -191,19 +191,19 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
     /// [`NoMemory`] for so many.
     pub fn new(
         engine: &mut E,
-        (space, claims): (Space<F>, Option<Claimed>),
+        space: Space<F>,
         timeouts: Timeouts,
         max: usize,
         per_host: u32,
     ) -> Result<Self, NoMemory> {
         let (share, seed) = (engine.share(), engine.seed());
-        let limits =
-            Limits { per_host, roams: F::IS_HOST_SUBNET, takes_in: claims.as_ref().is_some_and(|claims| claims.moves) };
+        let (ports, blocks) = (PORTS.part(F::PART), space.grid.all_blocks());
+        let limits = Limits { per_host, roams: F::IS_HOST_SUBNET, takes_in: engine.moves() };
         Ok(Mappings {
             inside: engine.two_key_map([&MAPPINGS.part(F::PART), &EXTERNAL.part(F::PART)], max)?,
-            ports: engine.shared_of(&PORTS.part(F::PART), || Ports::new(space.grid, limits, share, seed))?,
+            claims: engine.claims(&ports, blocks)?,
+            ports: engine.shared_of(&ports, || Ports::new(space.grid, limits, share, seed))?,
             space,
-            claims,
             timeouts,
             going: Vec::with_capacity(MOST_GOING),
         })
@@ -255,13 +255,13 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
         if let Some(claims) = &self.claims
             && let Some(block) = self.space.grid.block_of(index, port)
         {
-            claims.claim(block, tx.slot);
+            claims.claim(block as usize, tx.slot);
         }
     }
 
     /// Return whether an external endpoint may be another instance's: where that is known at all.
     pub fn may_be_elsewhere(&self, external: F::Endpoint) -> bool {
-        let slot = |claims: &Claimed| claims.slot(self.space.block(external)?);
+        let slot = |claims: &Arc<Claims>| claims.slot(self.space.block(external)? as usize);
         self.claims.as_ref().and_then(slot).is_some()
     }
 

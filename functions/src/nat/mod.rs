@@ -144,7 +144,6 @@ use crate::effects::{Checksum, Effects, Fields};
 use crate::family::{V4, V6};
 use family::Translate;
 use options::{Options, Spaces};
-use owner::Claimed;
 use space::Space;
 
 const fn param(name: &'static str, kind: Kind, default: &'static str, doc: &'static str) -> Param {
@@ -210,15 +209,12 @@ fn effects(_args: &Args) -> Effects {
 /// Build an instance for a host.
 fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError> {
     let (options, spaces) = (Options::read(args, build.share)?, Spaces::read(args, build.share)?);
-    let claims = Claimed::of(build.team, build.instance, &spaces);
-    let [claims, claims6] = claims.map_err(|error| ArgError::no_memory("pool", error))?;
     match spaces {
         Spaces { v4: Some(v4), v6: Some(v6) } => {
-            let v6 = OfOne { space: v6, options, claims: claims6 };
-            build.deploy(OfBoth { v4: OfOne { space: v4, options, claims }, v6 })
+            build.deploy(OfBoth { v4: OfOne { space: v4, options }, v6: OfOne { space: v6, options } })
         }
-        Spaces { v4: Some(space), v6: None } => build.deploy(OfOne { space, options, claims }),
-        Spaces { v4: None, v6: Some(space) } => build.deploy(OfOne { space, options, claims: claims6 }),
+        Spaces { v4: Some(space), v6: None } => build.deploy(OfOne { space, options }),
+        Spaces { v4: None, v6: Some(space) } => build.deploy(OfOne { space, options }),
         Spaces { v4: None, v6: None } => Err(ArgError::new("pool", "has no address")),
     }
 }
@@ -227,15 +223,14 @@ fn build(args: &Args, build: &mut Build<'_>) -> Result<Box<dyn Module>, ArgError
 struct OfOne<F: Translate> {
     space: Space<F>,
     options: Options,
-    claims: Option<Claimed>,
 }
 
 impl<F: Translate> Recipe for OfOne<F> {
     type Function<E: Engine> = Napt<E, F>;
 
     fn make<E: Engine>(&self, engine: &mut E) -> Result<Napt<E, F>, ArgError> {
-        Napt::new(engine, self.space.clone(), &self.options, self.claims.clone()).map_err(|error| {
-            let of_blocks = matches!(error.object, "hosts" | "blocks");
+        Napt::new(engine, self.space.clone(), &self.options).map_err(|error| {
+            let of_blocks = matches!(error.object, "hosts" | "blocks" | "claims");
             ArgError::no_memory(if of_blocks { "pool" } else { "max_mappings" }, error)
         })
     }

@@ -19,7 +19,6 @@ use super::icmp;
 use super::identifications::{IDENTIFICATIONS, Identifications, Numbering};
 use super::mapping::{Mappings, State};
 use super::options::Options;
-use super::owner::Claimed;
 use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
 use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::sessions::Sessions;
@@ -83,14 +82,14 @@ impl<E: Engine, F: Translate> Napt<E, F> {
     ///
     /// # Errors
     /// [`NoMemory`] for what the options and the space ask for.
-    pub fn new(engine: &mut E, space: Space<F>, options: &Options, claims: Option<Claimed>) -> Result<Self, NoMemory> {
+    pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Result<Self, NoMemory> {
         let share = engine.share();
         let max = share.part_of(options.max_mappings).min(space.grid.ports_of(share)) as usize;
         let (bounds, seed) = (space.bounds(), engine.seed());
         let object = IDENTIFICATIONS.part(F::PART);
         let Ok(identifications) = engine.shared_of(&object, || Ok::<_, Infallible>(Identifications::new(seed)));
         Ok(Napt {
-            mappings: Mappings::new(engine, (space, claims), options.timeouts, max, options.max_per_host)?,
+            mappings: Mappings::new(engine, space, options.timeouts, max, options.max_per_host)?,
             sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
             fragments: Fragments::new(engine)?,
             identifications,

@@ -11,8 +11,6 @@ use crate::tx::Tx;
 
 /// A sweep asks for an entry when it is so many places before it.
 const AHEAD: usize = 24;
-/// Most entries that are brought near together.
-const MOST_BROUGHT: usize = 64;
 
 /// The steps of a sweep.
 impl<K: Key, V: Plain> LocalMap<K, V> {
@@ -86,19 +84,6 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
     #[inline(always)]
     fn seems_new(ticket: &LocalTicket<K>) -> bool {
         ticket.place > u64::from(NONE)
-    }
-
-    fn bring(&mut self, keys: impl Iterator<Item = K>) {
-        let mut hashes = [0; MOST_BROUGHT];
-        let mut count = 0;
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = self.bring_bucket(key);
-            count += 1;
-        }
-        // By now their buckets have come.
-        for entry in hashes[..count].iter().filter_map(|hash| self.guess(*hash)) {
-            self.bring_place(entry);
-        }
     }
 
     #[inline(always)]

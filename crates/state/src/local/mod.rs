@@ -26,6 +26,7 @@ pub use shared_map::{LocalAsked, LocalSharedMap};
 pub use two_keys::LocalTwoKeyMap;
 
 use crate::board::{Board, Room};
+use crate::claims::Claims;
 use crate::declare::Declaration;
 use crate::engine::{Engine, NoMemory, Share};
 use crate::key::Key;
@@ -138,6 +139,14 @@ impl Engine for Local {
 
     fn room(&self, object: &Declaration) -> Room {
         self.moving().map(|(team, instance)| team.room(instance, object)).unwrap_or_default()
+    }
+
+    fn claims(&self, object: &Declaration, count: usize) -> Result<Option<Arc<Claims>>, NoMemory> {
+        self.team.as_ref().map_or(Ok(None), |(team, instance)| team.claims(instance, object, count))
+    }
+
+    fn moves(&self) -> bool {
+        self.moving().is_some()
     }
 
     fn own_maps(&self) -> usize {

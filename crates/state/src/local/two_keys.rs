@@ -128,10 +128,6 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
         LocalMap::<K, V>::seems_new(ticket)
     }
 
-    fn bring(&mut self, keys: impl Iterator<Item = K>) {
-        self.map.bring(keys);
-    }
-
     #[inline(always)]
     fn key(ticket: &LocalTicket<K>) -> K {
         LocalMap::<K, V>::key(ticket)

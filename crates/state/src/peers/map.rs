@@ -79,10 +79,6 @@ where
         M::seems_new(ticket)
     }
 
-    fn bring(&mut self, keys: impl Iterator<Item = K>) {
-        self.map.bring(keys);
-    }
-
     #[inline(always)]
     fn key(ticket: &LocalTicket<K>) -> K {
         M::key(ticket)

@@ -61,7 +61,8 @@ struct Instance {
     ends: Mutex<Vec<Option<Vec<Option<Way>>>>>,
     /// The shared objects that were made, by number.
     objects: Mutex<Vec<(Declaration, Box<dyn Any + Send>)>>,
-    claims: Mutex<Option<Arc<Claims>>>,
+    /// What is claimed of things that belong to objects.
+    claims: Mutex<Vec<(Declaration, Arc<Claims>)>>,
     /// Room that entries have left behind which had come from other workers, by object.
     spare: Mutex<Vec<(Declaration, Room)>>,
     /// The boards that no worker has taken yet, by object and worker.
@@ -84,21 +85,23 @@ impl Team {
         self.moves
     }
 
-    /// Return what the instances of this name claim of `count` things with numbers; nothing in a replay, where a claim would come as it
-    /// happens.
+    /// Return what the instances of this name claim of `count` things with numbers, which belong to an object; nothing in a replay, where
+    /// a claim would come as it happens.
     ///
     /// # Errors
     /// [`NoMemory`] for so many.
-    pub fn claims(&self, instance: &str, count: usize) -> Result<Option<Arc<Claims>>, NoMemory> {
+    pub fn claims(&self, instance: &str, object: &Declaration, count: usize) -> Result<Option<Arc<Claims>>, NoMemory> {
         if self.horizon.is_some() {
             return Ok(None);
         }
         let instance = self.instance(instance);
         let mut claims = instance.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        if claims.is_none() {
-            *claims = Some(Arc::new(Claims::new(count)?));
+        if let Some((_, known)) = claims.iter().find(|(known, _)| known.is_named_as(object)) {
+            return Ok(Some(Arc::clone(known)));
         }
-        Ok(claims.clone())
+        let made = Arc::new(Claims::new(count)?);
+        claims.push((*object, Arc::clone(&made)));
+        Ok(Some(made))
     }
 
     /// Return the room that entries of an object have left behind which had come from other workers.

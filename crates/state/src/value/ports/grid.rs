@@ -28,6 +28,11 @@ impl Grid {
         u64::from(self.addresses) * u64::from(self.blocks) * u64::from(self.block_ports)
     }
 
+    /// Return how many blocks there are.
+    pub fn all_blocks(&self) -> usize {
+        self.addresses as usize * self.blocks as usize
+    }
+
     /// Return how many blocks of each address an instance has: those whose number modulo the count of instances is its index.
     pub fn blocks_of(&self, share: Share) -> u32 {
         share.part_of(self.blocks.into()) as u32
