@@ -45,8 +45,10 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
     /// # Errors
     /// [`NoMemory`] for so many.
     pub fn new(engine: &mut E, [entries, shares]: [&Declaration; 2], most: usize) -> Result<Self, NoMemory> {
-        let seed = engine.seed();
-        let Ok(shares) = engine.shared_of(shares, || Ok::<_, Infallible>(Shares::new(seed, most)));
+        let (seed, share, seen) = (engine.seed(), engine.share(), engine.share_of(shares));
+        // One object for all instances knows the room of all of them.
+        let all = if seen == share { most } else { most.saturating_mul(share.count as usize) };
+        let Ok(shares) = engine.shared_of(shares, || Ok::<_, Infallible>(Shares::new(seed, all)));
         Ok(FairMap { entries: engine.flow_map(entries, most)?, shares })
     }
 

@@ -202,6 +202,9 @@ impl Harness {
     /// Let the other worker answer, and go on.
     fn poll(&mut self) {
         if let Some(other) = &mut self.other {
+            // Where nobody waits, all have their fates.
+            let first = self.graph.first_waiting();
+            engines::have_come_to(first.map_or(u64::MAX - 1, |first| first.bits() - 1));
             other.poll(&mut self.cx);
             self.graph.poll(&mut self.cx);
         }
@@ -231,6 +234,10 @@ impl Harness {
     /// Send frames as [`Self::send`] does; adds those that came out, in the order in which they did.
     pub fn send_to(&mut self, gate: u16, frames: &[(u64, Vec<u8>)], out: &mut Vec<(usize, u16, Vec<u8>)>) {
         let before = self.dropped();
+        if self.other.is_some() {
+            let first = self.graph.first_waiting();
+            engines::have_come_to(first.map_or(self.clock, |first| first.bits() - 1));
+        }
         self.firsts.push(self.clock + 1);
         for chunk in frames.chunks(BATCH) {
             let mut batch = Batch::new();
@@ -252,6 +259,8 @@ impl Harness {
             self.poll();
             self.collect(out);
         }
+        // What was told last is done, too.
+        self.poll();
         if engines::delays().is_some() {
             self.wait(frames.len(), before, out);
         }

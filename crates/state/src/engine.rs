@@ -17,7 +17,7 @@ use catena_packet::wire::Seed;
 
 use crate::board::{Board, Room};
 use crate::claims::Claims;
-use crate::declare::Declaration;
+use crate::declare::{Declaration, Object};
 use crate::key::Key;
 use crate::mover::Moved;
 use crate::outlet::{Outlet, Sink};
@@ -300,6 +300,13 @@ pub trait Engine: Send + 'static {
 
     /// Return the share of the work that this instance has.
     fn share(&self) -> Share;
+
+    /// Return which part an object has of what all instances may have together: the whole where all of them see the same one, else
+    /// this instance's [share](Self::share).
+    fn share_of(&self, object: &Declaration) -> Share {
+        let is_shared = matches!(object.object, Object::Shared | Object::SharedMap);
+        if Self::ALL_SEE && is_shared { Share::WHOLE } else { self.share() }
+    }
 
     /// Return what keys are hashed with: secret where traffic may be hostile.
     fn seed(&self) -> Seed;

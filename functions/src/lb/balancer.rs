@@ -120,14 +120,14 @@ impl<E: Engine> Balancer<E> {
         let (mut v4, mut v6) = (Side::new(engine, &settings, most)?, Side::new(engine, &settings, most)?);
         let places = [v4.servers.places(), v6.servers.places()];
         let (seed, share) = (engine.seed(), engine.share());
-        let instance = if E::ALL_SEE { share.index as u16 } else { 0 };
-        let fragmented = |share: Share| share.part_of(MOST_FRAGMENTED as u64) as usize;
-        // The object is made by one for all that see it. Else each has its own, and hears what others have done.
-        let others = Others::new(engine, places);
-        let (parts, fragmented) = match E::ALL_SEE {
-            true => ((0..share.count).map(|index| part(Share { index, ..share })).collect(), MOST_FRAGMENTED),
-            false => (vec![most], fragmented(share)),
+        // One object for all instances has a part for each. Else each has its own, and hears what others have done.
+        let seen = engine.share_of(&CONNECTIONS);
+        let fragmented = seen.part_of(MOST_FRAGMENTED as u64) as usize;
+        let (parts, instance) = match seen == share {
+            true => (vec![most], 0),
+            false => ((0..share.count).map(|index| part(Share { index, ..share })).collect(), share.index as u16),
         };
+        let others = Others::new(engine, places);
         let made = || Ok::<_, Infallible>(Admission::new(&parts, fragmented, Counts::new(places), seed));
         let Ok(admission) = engine.shared_of(&CONNECTIONS, made);
         let shared: Shared<E> = Shared {

@@ -74,14 +74,15 @@ impl<E: Engine> Limiter<E> {
     /// A rate or burst of 0 or of the wrong measure, a burst too large, a number out of bounds.
     pub fn new(engine: &mut E, args: &Args, taken: &[String]) -> Result<Self, ArgError> {
         let (per, promise) = (Per::new(args)?, Promise::new(args)?);
-        let shared = promise.shared(engine.share(), per.within_source());
+        let buckets = BUCKETS.scoped(per.scope());
+        let share = engine.share_of(&buckets);
+        let shared = promise.shared(share, per.within_source());
         let [rate4, rate6] = shared.map_err(|error| ArgError::new("rate", error.to_string()))?;
         let max_keys = args.total("max_keys", 1 << 20, 1..=MOST_KEYS, engine.share())?;
         // Also of keys that several instances may see, as they share the rate: memory is bounded by what the operator wrote.
-        let keys = engine.share().part_of(max_keys) as usize;
+        let keys = share.part_of(max_keys) as usize;
         // The class has two keys, one each way.
         let (keys4, keys6) = if per == Per::Class { (2, 1) } else { (keys, keys) };
-        let buckets = BUCKETS.scoped(per.scope());
         let no_memory = |error| ArgError::no_memory("max_keys", error);
         Ok(Limiter {
             per,

@@ -89,8 +89,8 @@ impl<E: Engine> PortScan<E> {
     /// [`NoMemory`] for as many sources or contacts as the settings ask for.
     pub(super) fn new(engine: &mut E, settings: Settings) -> Result<Self, NoMemory> {
         let Settings { rules, timeout, memory, max_sources, max_contacts } = settings;
-        let part = |total| engine.share().part_of(total) as usize;
-        let [max_sources, max_contacts] = [part(max_sources), part(max_contacts)];
+        let part = |object, total| engine.share_of(object).part_of(total) as usize;
+        let (max_sources, max_contacts) = (part(&SOURCES, max_sources), part(&CONTACTS, max_contacts));
         Ok(PortScan {
             sources: engine.shared_map(&SOURCES, max_sources, rules)?,
             contacts: engine.flow_map(&CONTACTS, max_contacts)?,

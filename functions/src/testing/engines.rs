@@ -8,6 +8,8 @@ use catena_state::delayed::View;
 use catena_state::{Crashes, Declaration, Delayed, Team};
 
 thread_local! {
+    /// Up to which clock all packets have their fates.
+    static COME: RefCell<Arc<AtomicU64>> = RefCell::default();
     static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
     static LOSES: Cell<(Crashes, Option<u64>)> = const { Cell::new((Crashes::Never, None)) };
@@ -175,10 +177,17 @@ pub fn on_delayed<R>(seed: u64, test: impl FnOnce() -> R) -> R {
 
 /// Run a test on the engine of a team of two workers: the other one has no packets, but owns some objects.
 pub fn on_team<R>(test: impl FnOnce() -> R) -> R {
-    TEAM.set(Some(Team::in_order(2, Arc::new(|| u64::MAX - 1))));
+    let come = Arc::new(AtomicU64::new(0));
+    COME.set(Arc::clone(&come));
+    TEAM.set(Some(Team::in_order(2, Arc::new(move || come.load(Ordering::Relaxed)))));
     let done = on_local(test);
     TEAM.take();
     done
+}
+
+/// Say up to which clock all packets have their fates.
+pub fn have_come_to(clock: u64) {
+    COME.with_borrow(|come| come.store(clock, Ordering::Relaxed));
 }
 
 /// Return the team that functions are built for now.
