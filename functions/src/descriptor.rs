@@ -250,6 +250,8 @@ pub struct Descriptor {
     pub attributes: &'static [Attribute],
     /// Its state objects.
     pub state: &'static [Declaration],
+    /// One of them as it is declared with these arguments, which may say by what it is keyed.
+    pub declared: fn(&Args, Declaration) -> Declaration,
     /// Which packets belong together.
     pub affinity: Affinity,
     /// Which packets on the way back are this function's doing.
@@ -282,6 +284,7 @@ impl Descriptor {
         params: Self::UNSAID,
         attributes: &[],
         state: &[],
+        declared: |_, object| object,
         affinity: Affinity::Single,
         returns: Returns::none,
         owner: None,

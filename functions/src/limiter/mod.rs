@@ -89,6 +89,7 @@ pub use limit::Limiter;
 
 use catena_state::{Engine, Scope};
 
+use self::key::Per;
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe};
 use crate::effects::{Checksum, Effects, Fields};
@@ -128,6 +129,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         doc: "whether the packet keeps to the rate",
     }],
     state: &[limit::BUCKETS],
+    declared: |args, object| Per::new(args).map_or(object, |per| object.scoped(per.scope())),
     affinity: Affinity::Scope(Scope::Source),
     effects,
     workload: Some(&workload::WORKLOAD),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use catena_packet::wire::Seed;
-use catena_state::Declaration;
 
 use super::engines::{LOSING, SEEDS, losses, lost, made, on_delayed, on_local, on_losing, on_team};
 use super::{Harness, SECOND, START, craft, describe};
@@ -70,16 +69,17 @@ fn run(descriptor: &Descriptor, args: &Args, traffic: &Traffic) -> Outcome {
 }
 
 /// Hold a function to the objects that it declares: it makes each of them, and no others.
-fn makes_what_it_declares(descriptor: &Descriptor) {
+fn makes_what_it_declares(descriptor: &Descriptor, args: &Args) {
     let made = made();
     // Of a function in C they are declared where it is loaded.
     if matches!(descriptor.affinity, Affinity::Manifest { .. }) {
         return;
     }
     for object in &made {
-        // Which part it is, and by what it is keyed, may depend on arguments.
-        let is_it = |known: &&Declaration| known.part(object.part).scoped(object.scope) == *object;
-        assert!(descriptor.state.iter().any(|known| is_it(&known)), "{}: {object} is not declared", descriptor.name);
+        let declared = descriptor.state.iter().map(|known| (descriptor.declared)(args, *known));
+        // Which part it is may depend on arguments.
+        let is_it = declared.into_iter().any(|known| known.part(object.part) == *object);
+        assert!(is_it, "{}: {object:?} is not declared with these arguments", descriptor.name);
     }
     for object in descriptor.state {
         let is_made = made.iter().any(|known| known.name == object.name);
@@ -98,7 +98,7 @@ pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u6
         let traffic = traffic(seed);
         let local = on_local(|| run(descriptor, args, &traffic));
         let late = on_delayed(seed, || run(descriptor, args, &traffic));
-        makes_what_it_declares(descriptor);
+        makes_what_it_declares(descriptor, args);
         // One in C has memory of its own, and is never lost.
         let may_be_lost = seed < LOSING && !matches!(descriptor.affinity, Affinity::Manifest { .. });
         let lost_before = lost();
