@@ -24,6 +24,7 @@ mod outlet;
 mod post;
 mod shared;
 mod two_keys;
+mod uses;
 mod view;
 mod watch;
 

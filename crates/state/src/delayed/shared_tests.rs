@@ -173,6 +173,34 @@ fn what_a_function_must_not_do_is_found() {
         log.want(&mut tx, Append(1));
     });
     assert!(waited_for.starts_with("log: waited for, and declared as one that is written mostly, at "), "{waited_for}");
+    let only_told = said(|engine, list| {
+        for n in 0..100 {
+            let mut tx = engine.begin(Tx::new(1 + n, 0, 0));
+            engine.step(&mut tx);
+            list.send(&mut tx, Note(1));
+            engine.end(tx);
+        }
+    });
+    let expected = "list: told something 64 times, asked 0 times, and declared as written and read often, at ";
+    assert!(only_told.starts_with(expected), "{only_told}");
+    let told_more = said(|engine, _| {
+        let names = Declaration { name: "names", access: Access::ReadMostly, ..LIST };
+        let mut names = engine.shared(&names, Vec::new());
+        for n in 0..100 {
+            let mut tx = engine.begin(Tx::new(1 + n, 0, 0));
+            let ticket = (n % 4 == 0).then(|| names.want(&mut tx, At(0)));
+            engine.issue(&mut tx);
+            (0..100).for_each(|_| _ = engine.poll());
+            engine.step(&mut tx);
+            if let Some(ticket) = ticket {
+                names.got(&mut tx, &ticket);
+            }
+            names.send(&mut tx, Note(1));
+            engine.end(tx);
+        }
+    });
+    let expected = "names: told something 64 times, asked 16 times, and declared as read mostly, at ";
+    assert!(told_more.starts_with(expected), "{told_more}");
 }
 
 /// The numbers told of a key, the last first; over once the last is old.

@@ -10,7 +10,8 @@ use super::log::{Differs, Log, What};
 use super::made::{ByNumber, Made};
 use super::outlet::{Put, Sinks};
 use super::post::{Post, may_meet};
-use crate::declare::{Access, Declaration, Object};
+use super::uses::Uses;
+use crate::declare::{Declaration, Object};
 use crate::engine::Intent;
 use crate::plain::bytes;
 use crate::tx::{Name, Tx};
@@ -104,6 +105,7 @@ pub(super) struct Watch {
     /// The shared objects' numbers where they are held, which outlive who made them.
     pub(super) held: Vec<(Made, usize)>,
     pub(super) sinks: Sinks,
+    uses: Uses,
 }
 
 /// An operation that begins.
@@ -139,6 +141,7 @@ impl Watch {
             given_up: None,
             held: Vec::new(),
             sinks: Sinks::default(),
+            uses: Uses::default(),
         }
     }
 
@@ -374,6 +377,9 @@ impl Watch {
     #[track_caller]
     pub(super) fn send(&mut self, tx: &mut Tx, object: Made, key: Option<u64>, (number, request): (usize, Request)) {
         self.change(tx, object);
+        if !matches!(request, Request::Tidy { .. }) {
+            self.uses.tell(object);
+        }
         let begun = self.begin_one(tx, object, || What::Shared(request.clone()));
         let call = Call { object: number, name: Some(begun.name), request };
         let is_untaken = |asked: &Asked| {
@@ -404,9 +410,7 @@ impl Watch {
         key: Option<u64>,
         (number, request): (usize, Request),
     ) -> Promise {
-        if object.declaration.access == Access::WriteMostly {
-            panic!("{object}: waited for, and declared as one that is written mostly, at {}", Location::caller());
-        }
+        self.uses.ask(object);
         let begun = self.begin_one(tx, object, || What::Shared(request.clone()));
         let call = Call { object: number, name: Some(begun.name), request };
         self.note(begun, object, Vec::new());
