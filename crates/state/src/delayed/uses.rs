@@ -48,7 +48,9 @@ impl Uses {
         };
         if told >= HABIT && is_contradicted {
             let at = Location::caller();
-            panic!("{object}: told something {told} times, asked {asked} times, and declared as {declared}, at {at}");
+            panic!(
+                "{object}: told more than it is asked, and declared as {declared}: told {told} times, asked {asked}, at {at}"
+            );
         }
     }
 }
