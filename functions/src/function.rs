@@ -40,6 +40,12 @@ pub enum Step {
     Again,
 }
 
+/// Return how many entries whose end may have come are looked at in one [`Function::tidy`], of each map: more than a batch may have made,
+/// so that they go faster than they come.
+pub fn most_over(idle: bool) -> usize {
+    if idle { 1024 } else { BATCH + BATCH / 4 }
+}
+
 /// A stateful function.
 ///
 /// # Example

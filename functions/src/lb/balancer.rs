@@ -4,13 +4,13 @@ use std::convert::Infallible;
 
 use catena_dataplane::attribute::Slot;
 use catena_dataplane::module::{Reason, Verdict};
+use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts as Sums, Get};
 use catena_state::{Access, Declaration, Engine, Mover, NoMemory, Scope, Share, Shared as _, Tx};
 
 use crate::family::{V4, V6};
-use crate::function::{Function, Step};
+use crate::function::{Function, Step, most_over};
 use crate::rewrite::{self, Change};
 
 use super::active::{Counts, Others};
@@ -55,11 +55,6 @@ pub(super) const NO_FIRST: Reason = Reason(3);
 
 /// Most datagrams at a time whose later fragments are awaited; a client has its share of them.
 pub(super) const MOST_FRAGMENTED: usize = 4096;
-/// Most entries whose end may have come that are looked at after a batch, and about every millisecond, for each IP version
-/// and each way: more than may have been made, so that they go faster than they come.
-const EXPIRE: usize = BATCH + BATCH / 4;
-const EXPIRE_IDLE: usize = 1024;
-
 /// A server as an operator sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackendInfo {
@@ -219,7 +214,7 @@ impl<E: Engine> Function<E> for Balancer<E> {
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
         self.shared.hear(tx);
-        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        let most = most_over(idle);
         self.v4.expire(&mut self.shared, tx, most);
         self.v6.expire(&mut self.shared, tx, most);
     }

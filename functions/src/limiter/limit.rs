@@ -2,7 +2,7 @@
 
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
-use catena_packet::{BATCH, Packet};
+use catena_packet::Packet;
 use catena_state::{Access, Declaration, Engine, Mover, Scope, SharedMap, Tx};
 
 use super::key::{Key, Per};
@@ -10,7 +10,7 @@ use super::promise::Promise;
 use super::take::{Take, Taken};
 use super::{Bucket, Rate};
 use crate::config::{ArgError, Args};
-use crate::function::{Function, Step};
+use crate::function::{Function, Step, most_over};
 
 const OVER: Reason = Reason(0);
 const LONGER: Reason = Reason(1);
@@ -25,10 +25,6 @@ const EXCEED: u16 = 2;
 
 /// The most keys that `max_keys` may ask for.
 const MOST_KEYS: u64 = 1 << 24;
-
-/// Most buckets that may be full again that are looked at after a batch, and about every millisecond: more than may have been made.
-const EXPIRE: usize = BATCH + BATCH / 4;
-const EXPIRE_IDLE: usize = 1024;
 
 /// Token buckets by key.
 pub struct Limiter<E: Engine> {
@@ -153,7 +149,7 @@ impl<E: Engine> Function<E> for Limiter<E> {
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
         let now = tx.now;
-        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        let most = most_over(idle);
         self.narrow.map.tidy(tx, most, now);
         self.wide.map.tidy(tx, most, now);
     }

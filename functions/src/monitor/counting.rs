@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use catena_dataplane::module::Verdict;
 use catena_dataplane::pipeline::Time;
+use catena_packet::Packet;
 use catena_packet::wire::Net;
-use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{
     Access, Declaration, Engine, FOREVER, Fate, FlowMap, Intent, Mover, NoMemory, Outlet as _, Scope, Shared as _, Tx,
 };
 
-use crate::function::{Function, Step};
+use crate::function::{Function, Step, most_over};
 
 use super::export::{Export, Record};
 use super::flow::{Due, End, Flow, Limits, Seen};
@@ -50,10 +50,6 @@ impl Sum {
     const COUNT: usize = 7;
 }
 
-/// Most flows whose end may have come that are looked at after a batch, and about every millisecond, for each IP version: more
-/// than may have begun, so that they go faster than they come.
-const EXPIRE: usize = BATCH + BATCH / 4;
-const EXPIRE_IDLE: usize = 1024;
 /// The evicting hand passes at most so many used flows before it takes any.
 const MOST_SECOND_CHANCES: usize = 32;
 
@@ -177,7 +173,7 @@ impl<E: Engine> Function<E> for Monitor<E> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        let most = most_over(idle);
         self.v4.tidy(&mut self.shared, tx, most);
         self.v6.tidy(&mut self.shared, tx, most);
     }

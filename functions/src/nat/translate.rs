@@ -4,11 +4,11 @@ use std::convert::Infallible;
 
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_packet::wire::vlan::{self, Vlan};
 use catena_packet::wire::{Layers, icmp_identifier, ports};
-use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Scope, Shared, TwoKeyMap, Tx};
 
@@ -23,7 +23,7 @@ use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
 use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::sessions::Sessions;
 use super::space::Space;
-use crate::function::{Function, Holding, Step};
+use crate::function::{Function, Holding, Step, most_over};
 use crate::rewrite::{self, Side};
 use catena_state::value::ports::Used;
 
@@ -39,11 +39,6 @@ pub const PACKETS: Declaration =
     Declaration::shared("packets", "packets, TCP packets", Scope::Global, Access::WriteMostly);
 const ALL: usize = 0;
 const OF_TCP: usize = 1;
-
-/// Most mappings whose end may have come that are looked at after a batch, and about every millisecond: more than may have been
-/// made, so that they go faster than they come. The same of sessions and datagrams.
-const EXPIRE: usize = BATCH + BATCH / 4;
-const EXPIRE_IDLE: usize = 1024;
 
 /// The flags that may change a mapping's state on the way out.
 const CHANGES: u8 = flag::SYN | flag::FIN | flag::RST;
@@ -357,7 +352,7 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        let most = most_over(idle);
         self.mappings.expire(tx, most);
         self.sessions.expire(tx, most);
         self.fragments.expire(tx, most);

@@ -2,9 +2,9 @@
 
 use catena_dataplane::Reason;
 use catena_dataplane::module::Verdict;
+use catena_packet::Packet;
 use catena_packet::wire::tcp::flag::{ACK, RST, SYN};
 use catena_packet::wire::{Layers, destination_address, ports, source_address, tcp};
-use catena_packet::{BATCH, Packet};
 use catena_state::value::{Add, Counts, Get};
 use catena_state::{
     Access, Declaration, Engine, Fate, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Shared, SharedMap, Tx, taken,
@@ -12,7 +12,7 @@ use catena_state::{
 
 use super::Settings;
 use super::hosts::{Ask, FOUND, Source, Tell, UNWATCHED, Walk};
-use crate::function::{Function, Step};
+use crate::function::{Function, Step, most_over};
 
 pub(super) const SOURCES: Declaration =
     Declaration::shared_map("sources", "the likelihood of being a scanner", Scope::Source, Access::ReadWrite);
@@ -22,11 +22,6 @@ pub(super) const LOST: Declaration =
     Declaration::shared("lost contacts", "first connections that found no place", Scope::Global, Access::WriteMostly);
 
 const SCANS: Reason = Reason(0);
-
-/// Most connections whose time may have come that are looked at after a batch, and about every millisecond: more than may have
-/// begun, so that they go faster than they come.
-const EXPIRE: usize = BATCH + BATCH / 4;
-const EXPIRE_IDLE: usize = 1024;
 
 /// A source and a destination.
 type Pair = [u64; 5];
@@ -219,7 +214,7 @@ impl<E: Engine> Function<E> for PortScan<E> {
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
-        let most = if idle { EXPIRE_IDLE } else { EXPIRE };
+        let most = most_over(idle);
         self.expire(tx, most);
         let now = tx.now;
         self.sources.tidy(tx, most, now);
