@@ -25,12 +25,7 @@ pub struct Place<E: Engine, K: Key, V: Grouped> {
     room: <E::Shared<Shares> as Shared<Shares>>::Ticket<Take>,
 }
 
-impl<E: Engine, K: Key, V: Grouped> Clone for Place<E, K, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine, K: Key, V: Grouped> Copy for Place<E, K, V> {}
+copied!(Place<E: Engine, K: Key, V: Grouped>);
 
 /// The map.
 pub struct FairMap<E: Engine, K: Key, V: Grouped> {

@@ -26,7 +26,7 @@ use catena_packet::clock::{Clock, Root};
 use catena_packet::{BATCH, Batch, Packet, SlotSet};
 use catena_state::{Engine, Mover, Parcel, Tx};
 
-pub use holding::{Held, Holding};
+pub use holding::{Held, Holding, Try};
 use instance::{Instance, event};
 use parking::Parking;
 

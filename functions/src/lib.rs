@@ -5,6 +5,9 @@
 //! place that lists them. A stateful function implements [`Function`], in two steps, and knows nothing of
 //! where its state lives; a stateless one is a module of the dataplane.
 
+#[macro_use]
+mod copied;
+
 pub mod acl;
 mod addresses;
 pub mod config;

@@ -8,6 +8,15 @@ use catena_state::Engine;
 
 use super::parking;
 
+/// How often room was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Try {
+    /// Once: where there is none, some is made, and it is asked for again.
+    First,
+    /// Twice.
+    Last,
+}
+
 /// The number of what is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held(u16);

@@ -101,12 +101,7 @@ pub enum Plan<E: Engine> {
     V6(Want<E, V6>),
 }
 
-impl<E: Engine> Copy for Plan<E> {}
-impl<E: Engine> Clone for Plan<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+copied!(Plan<E: Engine>);
 
 impl<E: Engine> Balancer<E> {
     pub(super) fn new(engine: &mut E, settings: Settings, slot: Slot) -> Result<Self, NoMemory> {

@@ -5,14 +5,14 @@ use catena_packet::Packet;
 use catena_packet::wire::tcp::flag::SYN;
 use catena_state::{Engine, FlowMap, Tx, taken};
 
-use crate::function::Step;
+use crate::function::{Step, Try};
 
 use super::balancer::{Event, NO_BACKEND, NO_FIRST, Shared};
 use super::connection::{FIRST_FRAGMENT, State};
 use super::family::Balance;
 use super::proof::{News, proves};
 use super::side::{Leaving, Map, Parts, Side, way_back};
-use super::stages::{Datagram, Try, Want};
+use super::stages::{Datagram, Want};
 
 impl<E: Engine, F: Balance> Side<E, F> {
     /// A packet of a connection that something happens to, or of none.

@@ -10,7 +10,7 @@ use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag::{FIN, RST, SYN};
 use catena_state::{Engine, FlowMap, Intent, Shared as _, TwoKeyMap, Tx};
 
-use crate::function::Step;
+use crate::function::{Step, Try};
 use crate::rewrite::Change;
 
 use super::admission::{Admit, Admitted, Release, To};
@@ -18,7 +18,7 @@ use super::balancer::{Event, NO_BACKEND, NO_CONNECTION, Shared, TABLE_FULL};
 use super::connection::{Connection, FIRST_FRAGMENT, State};
 use super::family::{Balance, Tuple};
 use super::side::{Leaving, Map, Side, way_back};
-use super::stages::{Asked, Datagram, Next, Stage, Ticket, Try, Want};
+use super::stages::{Asked, Datagram, Next, Stage, Ticket, Want};
 
 /// That a connection is let in, asked for the first time or the last.
 type Admission<E> = (Asked<E, Admit>, Try);

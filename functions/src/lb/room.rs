@@ -10,7 +10,7 @@
 use catena_packet::Packet;
 use catena_state::{Engine, Fate, FlowMap, Intent, Mover, Shared as _, Tx, looks};
 
-use crate::function::Step;
+use crate::function::{Step, Try};
 use crate::rewrite::Change;
 
 use super::admission::{AddActive, Admit, AdmitFragments, Admitted, BringFragments, GoOver, Release, ReleaseFragments};
@@ -18,7 +18,7 @@ use super::balancer::{Event, Shared};
 use super::connection::{Connection, Part};
 use super::family::{Balance, Class, Tuple};
 use super::side::{Known, Parts, Side};
-use super::stages::{Asked, Datagram, Next, Of, Stage, Ticket, Try, Want};
+use super::stages::{Asked, Datagram, Next, Of, Stage, Ticket, Want};
 
 /// Whatever changes the table, and packets that are none of the balancer's; where the table is full, room is made.
 #[inline(never)]

@@ -5,7 +5,7 @@ use catena_state::{Engine, Shared};
 use super::admission::{Admission, Admit, AdmitFragments};
 use super::family::Balance;
 use super::side::Leaving;
-use crate::function::Held;
+use crate::function::{Held, Try};
 
 /// The promise of an entry, by any of its keys.
 pub(super) type Ticket<E, F> = <E as Engine>::Ticket<<F as Balance>::Key>;
@@ -56,15 +56,6 @@ pub(super) enum Next<E: Engine, F: Balance> {
     Fragments(Asked<E, AdmitFragments>, Try, Datagram<F::Address>),
 }
 
-/// How often room was asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Try {
-    /// Once: where there is none, some is made, and it is asked for again.
-    First,
-    /// Twice.
-    Last,
-}
-
 /// A datagram in fragments.
 #[derive(Clone, Copy)]
 pub(super) struct Datagram<A> {
@@ -74,12 +65,7 @@ pub(super) struct Datagram<A> {
     pub(super) is_answered: bool,
 }
 
-impl<E: Engine, F: Balance> Copy for Want<E, F> {}
-impl<E: Engine, F: Balance> Clone for Want<E, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+copied!(Want<E: Engine, F: Balance>);
 
 #[cfg(test)]
 mod tests {

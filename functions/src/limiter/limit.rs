@@ -54,13 +54,7 @@ pub enum Plan<E: Engine> {
     Free,
 }
 
-impl<E: Engine> Clone for Plan<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E: Engine> Copy for Plan<E> {}
+copied!(Plan<E: Engine>);
 
 impl<E: Engine> Limiter<E> {
     /// Make the function from its arguments; `taken` are the values of `conformance` that some edge of the

@@ -92,18 +92,7 @@ pub struct Want<E: Engine, K: TwoWayKey> {
     seen: Seen,
 }
 
-impl<E: Engine, K: TwoWayKey> Copy for Want<E, K> {}
-impl<E: Engine, K: TwoWayKey> Clone for Want<E, K> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine> Copy for Plan<E> {}
-impl<E: Engine> Clone for Plan<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
+copied!(Want<E: Engine, K: TwoWayKey>, Plan<E: Engine>);
 
 impl<E: Engine> Monitor<E> {
     /// Make the monitor.

@@ -26,12 +26,7 @@ pub enum Plan<E: Engine> {
     V6(plan::Plan<E, V6>),
 }
 
-impl<E: Engine> Clone for Plan<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine> Copy for Plan<E> {}
+copied!(Plan<E: Engine>);
 
 impl<E: Engine> Function<E> for Both<E> {
     type Plan = Plan<E>;

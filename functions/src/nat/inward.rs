@@ -9,11 +9,11 @@ use super::family::Translate;
 use super::fragments::{self, Became, Fragments};
 use super::icmp;
 use super::identifications::Ident;
-use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Try};
+use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::sessions::{self, Contact};
 use super::translate::{BACK, Napt, OUT, TURN, drop};
-use crate::function::Step;
+use crate::function::{Step, Try};
 use crate::rewrite::{self, Change, Side};
 
 impl<E: Engine, F: Translate> Napt<E, F> {

@@ -9,11 +9,11 @@ use super::fragments::Fragments;
 use super::icmp;
 use super::identifications::Ident;
 use super::mapping::Mapping;
-use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Plan, Source, Try};
+use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Plan, Source};
 use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
 use super::sessions::{self, Contact, NewSession};
 use super::translate::{Napt, OUT, drop};
-use crate::function::Step;
+use crate::function::{Step, Try};
 use crate::rewrite::{self, Change, Side};
 use catena_state::value::ports::{Lease, Leased};
 

@@ -9,7 +9,7 @@ use super::mapping::{External, Mapping};
 use super::sessions::{Contact, NewSession};
 use super::{fragments, sessions};
 use crate::family::AddressOf;
-use crate::function::{Held, Step};
+use crate::function::{Held, Step, Try};
 use crate::rewrite::{Change, Side};
 use catena_state::value::ports::{Lease, Ports};
 
@@ -22,15 +22,6 @@ pub type ExternalTicket<E, F> = <E as Engine>::Ticket<<F as Translate>::Endpoint
 
 /// The promise of a port.
 pub type LeaseTicket<E> = <<E as Engine>::Shared<Ports> as Shared<Ports>>::Ticket<Lease>;
-
-/// How often a port was asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Try {
-    /// Once: where none is left, room is made, and another asked for.
-    First,
-    /// Twice.
-    Last,
-}
 
 /// What comes next for a packet.
 pub enum Phase<E: Engine, F: Translate> {
@@ -134,18 +125,7 @@ pub enum Kind {
     Error,
 }
 
-impl<E: Engine, F: Translate> Clone for Phase<E, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine, F: Translate> Copy for Phase<E, F> {}
-impl<E: Engine, F: Translate> Clone for Plan<E, F> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E: Engine, F: Translate> Copy for Plan<E, F> {}
+copied!(Phase<E: Engine, F: Translate>, Plan<E: Engine, F: Translate>);
 
 impl<E: Engine, F: Translate> Plan<E, F> {
     /// Go on with another phase.

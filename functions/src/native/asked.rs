@@ -16,26 +16,13 @@ pub enum Ticket<E: Engine> {
 }
 
 // Derived, these would ask for an engine that can be copied.
-impl<E: Engine> Clone for Ticket<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
 
-impl<E: Engine> Copy for Ticket<E> {}
+copied!(Ticket<E: Engine>, Asked<E: Engine>);
 
 /// The tickets of one step, each with the number of its map.
 pub struct Asked<E: Engine> {
     tickets: [Option<(u32, Ticket<E>)>; MOST],
 }
-
-impl<E: Engine> Clone for Asked<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E: Engine> Copy for Asked<E> {}
 
 impl<E: Engine> Asked<E> {
     /// No ticket.

@@ -19,13 +19,7 @@ pub struct Plan<E: Engine> {
     steps: u8,
 }
 
-impl<E: Engine> Clone for Plan<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E: Engine> Copy for Plan<E> {}
+copied!(Plan<E: Engine>);
 
 impl<E: Engine> Function<E> for Native<E> {
     type Plan = Plan<E>;

@@ -59,13 +59,7 @@ pub enum Plan<E: Engine> {
     Answer(Ticket<E>, bool),
 }
 
-impl<E: Engine> Clone for Plan<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E: Engine> Copy for Plan<E> {}
+copied!(Plan<E: Engine>);
 
 /// The function, on any state engine.
 pub struct PortScan<E: Engine> {
