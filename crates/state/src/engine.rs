@@ -313,7 +313,7 @@ pub trait Engine: Send + 'static {
 }
 
 /// A map of per-flow entries. The instance that a flow is assigned to owns its entry, so *finish* may change
-/// it in place. What needs no ticket (from [`Self::forget`] to [`Self::take_marked`]) is the owner's housekeeping, and answers at
+/// it in place. What needs no ticket (from [`Self::peek`] to [`Self::take_marked`]) is the owner's housekeeping, and answers at
 /// once: whatever engine it is, the owner knows all its entries, and what is elsewhere are copies. All that a fate may depend on is
 /// an operation of the packet or event that asks, so that it hears the same when it is processed again.
 pub trait FlowMap<K: Key, V: Plain>: Send {
@@ -361,10 +361,6 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
 
     /// Take the entry out.
     fn remove(&mut self, tx: &mut Tx, ticket: &Self::Ticket) -> Option<V>;
-
-    /// Take out the entry of a key, if there is one and `goes` says so of it. Nobody waits for it and nobody hears of it:
-    /// it needs no ticket, so entries that belong together go together, whoever's packet it is that finds them over.
-    fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool);
 
     /// Return what is known here of an entry, which may be old where entries are elsewhere: for tidying up, never for a
     /// packet's fate. Nobody waits for it.

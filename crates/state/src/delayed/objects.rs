@@ -148,6 +148,18 @@ fn plain_fate<V: Plain>(fate: &Fate<V>) -> (Option<u64>, Option<V>) {
     }
 }
 
+impl<K: Key, V: Plain> DelayedMap<K, V> {
+    /// Take out the entry of a key, if there is one and `goes` says so of it: nobody waits for it. To tell what is there is an operation, and to take it out another one.
+    #[track_caller]
+    pub(super) fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
+        self.may_change(tx);
+        let (_, there) = self.once(tx, ("forget", key), |map, tx| map.peek(tx, key).copied());
+        if there.is_some_and(|entry| goes(&entry)) {
+            self.once(tx, ("forget now", key), |map, _| map.forget(key, |_| true));
+        }
+    }
+}
+
 impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     type Ticket = DelayedTicket<K>;
     type Entry<'a>
@@ -202,16 +214,6 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
     fn remove(&mut self, tx: &mut Tx, ticket: &DelayedTicket<K>) -> Option<V> {
         self.redeem(tx, ticket, Intent::Change);
         self.once(tx, ("remove", Self::key(ticket)), |map, tx| map.remove(tx, &ticket.ticket)).1
-    }
-
-    /// To tell what is there is an operation, and to take it out another one.
-    #[track_caller]
-    fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
-        self.may_change(tx);
-        let (_, there) = self.once(tx, ("forget", key), |map, tx| map.peek(tx, key).copied());
-        if there.is_some_and(|entry| goes(&entry)) {
-            self.once(tx, ("forget now", key), |map, tx| map.forget(tx, key, |_| true));
-        }
     }
 
     #[track_caller]

@@ -69,19 +69,6 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for DelayedTwoKeyMap<K, V, 
     }
 
     #[track_caller]
-    fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
-        let mut gone = None;
-        self.map.forget(tx, key, |value| {
-            let is_over = goes(value);
-            gone = is_over.then_some(*value);
-            is_over
-        });
-        if let Some(value) = gone {
-            self.gone(tx, key, &value);
-        }
-    }
-
-    #[track_caller]
     fn peek(&mut self, tx: &mut Tx, key: K) -> Option<&V> {
         self.map.peek(tx, key)
     }

@@ -12,6 +12,17 @@ use crate::tx::Tx;
 /// A sweep asks for an entry when it is so many places before it.
 const AHEAD: usize = 24;
 
+impl<K: Key, V: Plain> LocalMap<K, V> {
+    /// Take out the entry of a key, if there is one and `goes` says so of it.
+    pub(crate) fn forget(&mut self, key: K, goes: impl FnOnce(&V) -> bool) {
+        let hash = key.hash(&self.seed);
+        let Some(found) = self.find(&key, hash) else { return };
+        if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
+            self.take_out(hash, found);
+        }
+    }
+}
+
 /// The steps of a sweep.
 impl<K: Key, V: Plain> LocalMap<K, V> {
     /// Return how many places a sweep of so many looks at.
@@ -114,14 +125,6 @@ impl<K: Key, V: Plain> FlowMap<K, V> for LocalMap<K, V> {
 
     fn remove(&mut self, _tx: &mut Tx, ticket: &LocalTicket<K>) -> Option<V> {
         self.take(ticket)
-    }
-
-    fn forget(&mut self, _tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
-        let hash = key.hash(&self.seed);
-        let Some(found) = self.find(&key, hash) else { return };
-        if self.entries[found.2 as usize].pair().is_some_and(|pair| goes(&pair.1)) {
-            self.take_out(hash, found);
-        }
     }
 
     fn peek(&mut self, _tx: &mut Tx, key: K) -> Option<&V> {

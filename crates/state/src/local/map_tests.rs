@@ -108,7 +108,7 @@ fn against_reference<K: Key>(steps: &[(u64, u8)], make: impl Fn(u64) -> K, capac
             6 => assert_eq!(ours.remove(&mut anyone(), ticket), theirs.remove(key)),
             7 => {
                 let goes = |value: &u64| value.is_multiple_of(2);
-                ours.forget(&mut anyone(), make(key), goes);
+                ours.forget(make(key), goes);
                 if theirs.values.get(&key).is_some_and(goes) {
                     theirs.remove(key);
                 }

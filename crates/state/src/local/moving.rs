@@ -186,7 +186,7 @@ mod tests {
         mover.flows(&mut tx, &mut to, |_, _, _| {});
         assert!(from.is_full(&mut tx) && fill(&mut from, 20..29) == 0);
         // Three of the four are over: as much room is there for who has less than at the start.
-        (0..3).for_each(|key| to.forget(&mut tx, key, |_| true));
+        (0..3).for_each(|key| to.forget(key, |_| true));
         assert!(!from.is_full(&mut tx));
         assert_eq!((fill(&mut from, 30..39), fill(&mut to, 40..49)), (3, 4));
         assert_eq!(FlowMap::len(&from) + FlowMap::len(&to), 8);

@@ -159,13 +159,6 @@ impl<K: Key, V: Plain, X: Other<K, V>> FlowMap<K, V> for LocalTwoKeyMap<K, V, X>
         Some(value)
     }
 
-    fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
-        if self.map.peek(tx, key).is_some_and(goes) {
-            let ticket = self.map.ticket(key);
-            self.remove(tx, &ticket);
-        }
-    }
-
     fn peek(&mut self, tx: &mut Tx, key: K) -> Option<&V> {
         self.map.peek(tx, key)
     }

@@ -107,10 +107,6 @@ where
         self.map.remove(tx, ticket)
     }
 
-    fn forget(&mut self, tx: &mut Tx, key: K, goes: impl FnOnce(&V) -> bool) {
-        self.map.forget(tx, key, goes);
-    }
-
     fn peek(&mut self, tx: &mut Tx, key: K) -> Option<&V> {
         self.map.peek(tx, key)
     }
