@@ -14,6 +14,7 @@ mod deadline;
 mod enforce;
 mod folder;
 pub mod guard;
+mod held;
 mod journal;
 pub mod ledger;
 mod locks;
@@ -30,7 +31,8 @@ mod tracer;
 mod unenforced;
 
 pub use cgroups::Cgroups;
-pub use enforce::{Enforced, Enforcer, LONGEST_PERIOD, SHORTEST_PERIOD, Wanted};
+pub use enforce::{Enforcer, LONGEST_PERIOD, SHORTEST_PERIOD, Wanted};
+pub use held::Enforced;
 pub use journal::{Journal, JournalError, Outcome, Undone};
 pub use locks::LockError;
 pub use meter::{Meter, Row, Status};

@@ -72,20 +72,28 @@ impl Locks {
     /// # Errors
     /// When another has it.
     pub fn lock(&self, cgroup: &str, inode: u64) -> Result<(), LockError> {
-        // SAFETY: plain data, of which zeros are valid.
-        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-        (lock.l_type, lock.l_whence) = (libc::F_WRLCK as libc::c_short, libc::SEEK_SET as libc::c_short);
-        (lock.l_start, lock.l_len) = ((inode & LAST).cast_signed(), 1);
-        // SAFETY: the descriptor is open, and the lock lives during the call. It is of the open file, not of the process: it goes
-        // when the file is closed, and not when another one is.
-        if unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
+        let Err(error) = self.set(inode, libc::F_WRLCK) else { return Ok(()) };
         match error.raw_os_error() {
             Some(libc::EAGAIN | libc::EACCES) => Err(LockError::Held { cgroup: cgroup.to_owned() }),
             _ => Err(LockError::Io { file: self.path.clone(), error }),
         }
+    }
+
+    /// Leave a cgroup to others.
+    pub fn unlock(&self, inode: u64) {
+        // The kernel has no reason to refuse that; if it did, the lock would go when this is dropped.
+        _ = self.set(inode, libc::F_UNLCK);
+    }
+
+    fn set(&self, inode: u64, to: libc::c_int) -> io::Result<()> {
+        // SAFETY: plain data, of which zeros are valid.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        (lock.l_type, lock.l_whence) = (to as libc::c_short, libc::SEEK_SET as libc::c_short);
+        (lock.l_start, lock.l_len) = ((inode & LAST).cast_signed(), 1);
+        // SAFETY: the descriptor is open, and the lock lives during the call. It is of the open file, not of the process: it goes
+        // when the file is closed, and not when another one is.
+        let done = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 }
 
@@ -102,8 +110,12 @@ mod tests {
         let said = second.lock("/a", 7).unwrap_err().to_string();
         assert!(said.starts_with("another `catena isolate enforce` holds /a: "), "{said}");
         second.lock("/b", u64::MAX).unwrap();
-        drop(first);
+        first.lock("/c", 8).unwrap();
+        first.unlock(7);
         second.lock("/a", 7).unwrap();
+        assert!(second.lock("/c", 8).is_err());
+        drop(first);
+        second.lock("/c", 8).unwrap();
         let left = fs::metadata(&file).unwrap();
         assert_eq!((left.len(), std::os::unix::fs::MetadataExt::mode(&left) & 0o777), (0, 0o600));
     }

@@ -27,7 +27,7 @@ impl Rest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::enforce::most;
+    use crate::held::most;
     use crate::ledger::{Came, Ledger};
 
     /// A process that always runs has what it is given and the rest of a tick, 5 ms in all, whenever a quota is written.

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::deadline;
-use crate::journal::{Entry, Journal, JournalError, Outcome};
+use crate::journal::{Entry, Journal, JournalError, Outcome, Undone};
 use crate::quota::CpuCgroup;
 
 /// Where devices of a network namespace are seen.
@@ -276,6 +276,8 @@ pub struct Polled {
     known: BTreeSet<Thread>,
     /// Those that are in the cgroup, and how long each had run at the last step, in ns.
     ours: BTreeMap<Thread, u64>,
+    /// What of the journal is about it.
+    entries: Vec<usize>,
 }
 
 impl Polled {
@@ -289,14 +291,14 @@ impl Polled {
         let was = found.threaded().map_err(failed)?;
         // Names are per namespace, and the threads' are the same everywhere: those that were there are another's.
         let others = if was { BTreeSet::new() } else { receivers(&found.name) };
-        journal.add(Entry::Threaded { device: found.clone(), was })?;
+        let entries = vec![journal.add(Entry::Threaded { device: found.clone(), was })?];
         if !was {
             found.set(true).map_err(|error| match error.raw_os_error() {
                 Some(libc::EOPNOTSUPP) => ThreadedError::Unsupported { device: device.to_owned() },
                 _ => failed(error),
             })?;
         }
-        let mut polled = Polled { device: found, cgroup, known: others, ours: BTreeMap::new() };
+        let mut polled = Polled { device: found, cgroup, known: others, ours: BTreeMap::new(), entries };
         polled.follow(journal)?;
         if polled.ours.is_empty() {
             return Err(ThreadedError::NoThread { device: device.to_owned() });
@@ -321,9 +323,9 @@ impl Polled {
         Ok(())
     }
 
-    /// Return the path of the cgroup that the threads are in.
-    pub fn cgroup(&self) -> &str {
-        self.cgroup.name()
+    /// Give the device and its threads back before the end of the run, and say what became of them.
+    pub fn end(self, journal: &mut Journal) -> Vec<Undone> {
+        self.entries.iter().rev().filter_map(|entry| journal.undo_one(*entry)).collect()
     }
 
     /// Return how long the threads ran since the last time, in ns.
@@ -352,11 +354,11 @@ impl Polled {
         Ok(has_room)
     }
 
-    fn take(&self, (pid, began): Thread, journal: &mut Journal) -> Result<(), ThreadedError> {
+    fn take(&mut self, (pid, began): Thread, journal: &mut Journal) -> Result<(), ThreadedError> {
         let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         for to in self.cgroup.thread_files() {
             let Some(from) = self.cgroup.thread_file_of(&to, &memberships) else { continue };
-            journal.add(Entry::Thread { pid, began, from, to: to.clone() })?;
+            self.entries.push(journal.add(Entry::Thread { pid, began, from, to: to.clone() })?);
             match moved(&to, pid) {
                 // It ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}

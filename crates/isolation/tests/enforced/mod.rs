@@ -213,6 +213,27 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
         holds(is_beyond && is_held, &(without, with))
     });
     assert_eq!(threads(&bed).trim(), "0");
+    lets_go_of_threads(&groups[0], &device, || threads(&bed));
+}
+
+/// Enforce until somebody else changes the quota: threads that receive are not left in the cgroup, held to its last deadline.
+fn lets_go_of_threads(group: &Group, device: &(String, String), threads: impl Fn() -> String) {
+    let [file, other] = ["", "-other"].map(|end| Kept(journal(&format!("{}{end}", group.name()))));
+    let wanted = [Wanted { cgroup: group.name().to_owned(), quota: None }];
+    let mut enforcer = Enforcer::start(&wanted, std::slice::from_ref(device), PERIOD, &file.0).unwrap();
+    enforcer.step().unwrap();
+    assert_eq!((threads().trim(), enforcer.is_idle()), ("1", false));
+    group.give_long_quota();
+    std::thread::sleep(PERIOD);
+    enforcer.step().unwrap();
+    let news = enforcer.news().join("\n");
+    assert!(news.contains("somebody else changed the quota") && enforcer.is_idle(), "{news}");
+    let policies = policies_of("napi/eth0-");
+    assert!(policies.iter().all(|policy| *policy == libc::SCHED_OTHER), "{policies:?}");
+    assert_eq!(threads().trim(), "0");
+    // Nor is the cgroup kept from others.
+    Enforcer::start(&wanted, &[], PERIOD, &other.0).unwrap().end().unwrap();
+    assert_eq!(enforcer.end().unwrap(), []);
 }
 
 /// Start to enforce, and look at the threads of a device before the first step. Returns whether there is room to hold any; says so if not.

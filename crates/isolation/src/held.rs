@@ -1,0 +1,308 @@
+//! A cgroup whose quota is rewritten each step, with the threads of the kernel that receive for it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::charge::{Account, Charge};
+use crate::journal::{Entry, Journal, JournalError, Outcome, Undone};
+use crate::ledger::{Came, LEAST, Ledger, divide};
+use crate::quota::{Bandwidth, CpuCgroup, LONGEST_US, QuotaError};
+use crate::rest::Rest;
+use crate::restore::is_ours;
+use crate::threaded::{Polled, ThreadedError};
+use crate::unenforced::EnforceError;
+
+/// What came of a cgroup under a quota in an interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Enforced {
+    /// Its path.
+    pub name: String,
+    /// Its id.
+    pub id: u64,
+    /// The quota, in ns of CPU a second.
+    pub quota_ns: u64,
+    /// What it may run until the next step, its processes and the threads that receive for it, in ns.
+    pub next_ns: u64,
+    /// What it, and those below it, really cost: own CPU - hosted + network CPU, in ns.
+    pub cost_ns: u64,
+    /// How long the quota held it back, in ns, summed over its CPUs.
+    pub throttled_ns: u64,
+    /// What it owes, in ns: later quotas are smaller by that.
+    pub debt_ns: u64,
+    /// Whether threads of the kernel receive for it: what they do is in its own CPU, and their packets are not counted.
+    pub by_threads: bool,
+}
+
+/// A cgroup whose quota is rewritten.
+#[derive(Debug)]
+pub(crate) struct Held {
+    cgroup: CpuCgroup,
+    /// Inodes of its folders, of the one with the quota and of the one in cgroup2; the latter is its id.
+    inodes: [u64; 2],
+    /// Devices whose packets threads of the kernel receive in it.
+    devices: Vec<Polled>,
+    ledger: Ledger,
+    was: Bandwidth,
+    /// Its entry in the journal.
+    entry: usize,
+    usage_ns: u64,
+    next_ns: u64,
+    /// Of the interval that is not yet reported.
+    cost_ns: i64,
+    throttled_ns: u64,
+    /// Whether those above left less than the last quota.
+    is_cut: bool,
+    /// Whether the kernel has no room for what its threads may run.
+    is_crowded: bool,
+    rest: Rest,
+}
+
+/// What a step is about.
+pub(crate) struct Step<'a> {
+    pub(crate) charges: &'a BTreeMap<Account, Charge>,
+    /// Since the one before, and what is meant to be until the next, in ns.
+    pub(crate) elapsed: u64,
+    pub(crate) period: u64,
+    pub(crate) irqs_apart: bool,
+}
+
+/// What is told of a step that was done.
+pub(crate) type News = Vec<&'static str>;
+
+/// Why a cgroup is no more held.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// It is not there any more.
+    Gone,
+    /// It is there, and gets back what it had.
+    Because(String),
+    /// Nothing can go on.
+    Failed(EnforceError),
+}
+
+impl From<QuotaError> for Left {
+    fn from(error: QuotaError) -> Left {
+        if error.is_gone() { Left::Gone } else { Left::Because(format!("no more enforced: {error}")) }
+    }
+}
+
+impl From<JournalError> for Left {
+    fn from(error: JournalError) -> Left {
+        Left::Failed(error.into())
+    }
+}
+
+const CUT: &str = "the cgroups above it have less than its quota by now: it gets as much as they leave";
+const CROWDED: &str = "its threads receive for less than its quota: other deadlines leave the kernel no room; until it has some \
+                       its packets wait, or are dropped";
+
+impl Held {
+    /// Write down what a cgroup's quota is, and give it the first one; `quota` is in ns of CPU a second, `None` the one that it has.
+    pub(crate) fn start(
+        cgroup: &CpuCgroup,
+        quota: Option<u64>,
+        period: u64,
+        journal: &mut Journal,
+    ) -> Result<Held, EnforceError> {
+        let was = cgroup.read()?;
+        let had = was.quota_us.map(|us| us * 1_000_000 / was.period_us.max(1) * 1000);
+        let rate = quota.or(had).ok_or_else(|| EnforceError::NoQuota(cgroup.name().to_owned()))?;
+        let inodes = cgroup.inodes()?;
+        let mut ledger = Ledger::new(rate, 1_000_000_000);
+        let next_ns = ledger.step(&Came { elapsed: period, ..Came::default() }, most(period));
+        let (usage_ns, throttled_ns) = (cgroup.usage_ns()?, cgroup.throttled_ns());
+        let entry = Entry::Quota {
+            folder: cgroup.folder().to_owned(),
+            inode: inodes[0],
+            was,
+            period_us: LONGEST_US,
+            wrote_us: [next_ns / 1000; 2],
+        };
+        let entry = journal.add(entry)?;
+        if let Err(error) = cgroup.write(&bandwidth(next_ns)) {
+            journal.undo_one(entry);
+            return Err(error.into());
+        }
+        Ok(Held {
+            cgroup: cgroup.clone(),
+            inodes,
+            devices: Vec::new(),
+            ledger,
+            was,
+            entry,
+            usage_ns,
+            next_ns,
+            cost_ns: 0,
+            throttled_ns,
+            is_cut: false,
+            is_crowded: false,
+            rest: Rest::default(),
+        })
+    }
+
+    /// Let threads of the kernel receive a device's packets in this cgroup, held from now on: until the first step a flood would take
+    /// a CPU, and the cgroup would pay for that for seconds.
+    pub(crate) fn poll(&mut self, device: &str, period: u64, journal: &mut Journal) -> Result<(), ThreadedError> {
+        self.devices.push(Polled::start(device, self.cgroup.clone(), journal)?);
+        let each = self.next_ns / self.devices.len() as u64;
+        for device in &self.devices {
+            // Whatever keeps the kernel from that, the first step says it.
+            _ = device.hold(each, period);
+        }
+        Ok(())
+    }
+
+    /// Return the cgroup's id.
+    fn id(&self) -> u64 {
+        self.inodes[1]
+    }
+
+    /// Return the inode of the folder with the quota.
+    pub(crate) fn inode(&self) -> u64 {
+        self.inodes[0]
+    }
+
+    /// Return the cgroup.
+    pub(crate) fn cgroup(&self) -> &CpuCgroup {
+        &self.cgroup
+    }
+
+    /// Say so if another cgroup has taken the name: what is known is of the one before, and nothing would restore the new one.
+    fn is_it(&self) -> Result<(), Left> {
+        if self.cgroup.inodes()? == self.inodes {
+            return Ok(());
+        }
+        Err(Left::Because("no more enforced: the cgroup is gone, and another one has its name".to_owned()))
+    }
+
+    /// Take in what came, and write the next quota.
+    ///
+    /// # Errors
+    /// Why it is no more to be held.
+    pub(crate) fn step(&mut self, step: &Step<'_>, journal: &mut Journal) -> Result<News, Left> {
+        self.is_it()?;
+        let usage = self.cgroup.usage_ns()?;
+        let sum = |of: fn(&Charge) -> u64| -> u64 {
+            self.cgroup.ids().iter().filter_map(|id| step.charges.get(&Account::Cgroup(*id))).map(of).sum()
+        };
+        let came = Came {
+            elapsed: step.elapsed,
+            own: usage.saturating_sub(self.usage_ns),
+            charged: sum(|charge| charge.ns),
+            // Where the kernel keeps softirqs apart, they are in nobody's CPU time, and nobody has anything to get back.
+            hosted: if step.irqs_apart { 0 } else { sum(|charge| charge.hosted) },
+        };
+        self.usage_ns = usage;
+        self.cost_ns += [came.own, came.charged].map(u64::cast_signed).iter().sum::<i64>() - came.hosted.cast_signed();
+        let now = self.cgroup.read()?;
+        let noted = journal.noted(self.entry).unwrap_or_default();
+        if !is_ours(&now, &self.was, LONGEST_US, noted) || now.period_us != LONGEST_US {
+            return Err(Left::Because(format!("no more enforced: somebody else changed the quota to {now}")));
+        }
+        self.next_ns = self.ledger.step(&came, most(came.elapsed));
+        let rests = self.rest.goes_on(self.next_ns, self.ledger.balance(), came.elapsed);
+        let took: Vec<u64> = self.devices.iter_mut().map(Polled::took_ns).collect();
+        let took: u64 = took.iter().sum();
+        let (processes, receiving) = if self.devices.is_empty() {
+            (self.next_ns, 0)
+        } else {
+            divide(self.next_ns, came.own.saturating_sub(took), took)
+        };
+        let (was_cut, was_crowded) = (self.is_cut, self.is_crowded);
+        if !rests {
+            journal.note(self.entry, processes / 1000)?;
+            // Not long before: it may have been made meanwhile.
+            self.is_it()?;
+            self.write(&now, &bandwidth(processes), journal)?;
+        }
+        self.is_crowded = false;
+        for device in &self.devices {
+            match device.hold(receiving / self.devices.len() as u64, step.period) {
+                Ok(has_room) => self.is_crowded |= !has_room,
+                Err(error) => {
+                    let why = format!("no more enforced: its threads cannot be held by SCHED_DEADLINE: {error}");
+                    return Err(Left::Because(why));
+                }
+            }
+        }
+        let news = [(self.is_cut && !was_cut, CUT), (self.is_crowded && !was_crowded, CROWDED)];
+        Ok(news.into_iter().filter_map(|(is_so, news)| is_so.then_some(news)).collect())
+    }
+
+    /// Put threads of its devices into the cgroup that are new.
+    ///
+    /// # Errors
+    /// When the journal cannot be written. What goes wrong with a device is returned.
+    pub(crate) fn follow(&mut self, journal: &mut Journal) -> Result<Vec<String>, EnforceError> {
+        let mut news = Vec::new();
+        for device in &mut self.devices {
+            match device.follow(journal) {
+                Ok(()) => {}
+                Err(ThreadedError::Journal(error)) => return Err(error.into()),
+                Err(error) => news.push(error.to_string()),
+            }
+        }
+        Ok(news)
+    }
+
+    /// Give back what it had, before the end of the run, and say what became of that.
+    pub(crate) fn let_go(self, journal: &mut Journal) -> String {
+        let quota = match journal.undo_one(self.entry).map(|undone| undone.outcome) {
+            Some(Outcome::Restored) => "; its quota is restored".to_owned(),
+            Some(Outcome::PeriodRestored(to)) => format!("; with the period that it had it is {to}"),
+            Some(Outcome::Cut(to)) => format!("; its quota is restored to {to}, as much as the cgroups above it leave"),
+            Some(Outcome::Refused(error)) => format!("; its quota can NOT be restored now: {error}"),
+            Some(Outcome::Gone | Outcome::ChangedByOthers(_)) | None => String::new(),
+        };
+        // Threads that stayed would be held to what its last step left them.
+        let undone = self.devices.into_iter().flat_map(|device| device.end(journal));
+        undone.filter(Undone::is_refused).fold(quota, |said, undone| format!("{said}; {undone}"))
+    }
+
+    /// Return what came of it since the last report.
+    pub(crate) fn report(&mut self) -> Enforced {
+        let throttled = self.cgroup.throttled_ns();
+        Enforced {
+            name: self.cgroup.name().to_owned(),
+            id: self.id(),
+            quota_ns: self.ledger.quota(),
+            next_ns: self.next_ns,
+            cost_ns: u64::try_from(std::mem::take(&mut self.cost_ns)).unwrap_or(0),
+            throttled_ns: throttled.saturating_sub(std::mem::replace(&mut self.throttled_ns, throttled)),
+            debt_ns: self.ledger.debt(),
+            by_threads: !self.devices.is_empty(),
+        }
+    }
+
+    /// Write a quota; where the cgroups above have less, as much as they leave.
+    fn write(&mut self, now: &Bandwidth, to: &Bandwidth, journal: &mut Journal) -> Result<(), Left> {
+        let refused = match self.cgroup.write(to) {
+            Err(error) if error.is_out_of_proportion() => error,
+            done => {
+                self.is_cut = false;
+                return Ok(done?);
+            }
+        };
+        let less = self.cgroup.within_those_above(to).ok_or(refused)?;
+        // The one that is there is known, too, until it is written.
+        for quota in [now.quota_us, less.quota_us].into_iter().flatten() {
+            journal.note(self.entry, quota)?;
+        }
+        self.cgroup.write(&less)?;
+        let kept_back = to.quota_us.unwrap_or(0).saturating_sub(less.quota_us.unwrap_or(0)) * 1000;
+        (self.is_cut, self.next_ns) = (true, self.next_ns.saturating_sub(kept_back));
+        Ok(())
+    }
+}
+
+/// The quota of the next step. The kernel's period is the longest: the only refills are those by writing.
+fn bandwidth(next_ns: u64) -> Bandwidth {
+    Bandwidth { quota_us: Some(next_ns / 1000), period_us: LONGEST_US, burst_us: 0 }
+}
+
+/// Return the most that can be run until the next step, should that be late by as much again.
+pub(crate) fn most(elapsed: u64) -> u64 {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
+    (2 * elapsed).saturating_mul(cpus).max(LEAST.unsigned_abs())
+}
