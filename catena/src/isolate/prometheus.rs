@@ -211,6 +211,7 @@ mod tests {
             receive_ns: 2 * ns,
             transmit_ns: 0,
             interrupt_ns: 0,
+            outside_ns: None,
             softirqs: 3,
             charged_ns: 2 * ns,
             gap: 0.0,

@@ -15,6 +15,7 @@ fn status(cgroups: Vec<Row>) -> Status {
         receive_ns: 0,
         transmit_ns: 0,
         interrupt_ns: 0,
+        outside_ns: None,
         softirqs: 0,
         charged_ns: 0,
         gap: 0.0,

@@ -350,6 +350,7 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 }
 
 #include "interrupts.h"
+#include "outside.h"
 
 /* A packet, or what GRO made of several, begins its way through the stack. */
 SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)

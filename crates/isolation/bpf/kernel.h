@@ -10,7 +10,7 @@ typedef unsigned long long u64;
 #define SEC(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
+enum { MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
 enum { NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3 };
 enum { TCP_TIME_WAIT = 6, TCP_NEW_SYN_RECV = 12 };
 enum { NO_EXIST = 1 };

@@ -21,6 +21,7 @@ mod locks;
 mod meter;
 mod missing;
 pub mod names;
+mod outside;
 mod quota;
 pub mod refill;
 mod rest;

@@ -34,6 +34,8 @@ pub struct Status {
     pub transmit_ns: u64,
     /// The part of hard interrupts, in ns.
     pub interrupt_ns: u64,
+    /// What each hard interrupt takes of that before its handler begins and after it ends, as measured at the start, in ns.
+    pub outside_ns: Option<u64>,
     /// How many softirqs there were.
     pub softirqs: u64,
     /// The sum of all charges, in ns.
@@ -110,6 +112,7 @@ impl Meter {
             receive_ns: came.totals.receive_ns,
             transmit_ns: came.totals.transmit_ns,
             interrupt_ns: came.totals.interrupt_ns,
+            outside_ns: self.tracer.outside_ns(),
             softirqs: came.totals.softirqs,
             charged_ns: came.charged(),
             gap: came.gap(),

@@ -15,6 +15,8 @@ pub enum Missing {
     Tracepoint(&'static Tracepoint),
     /// A tracepoint's program, or all, that the kernel refuses; what it says.
     Refused(String),
+    /// How long hard interrupts take outside of their handlers is not known.
+    Outside,
     /// The cgroup2 file system is not mounted.
     Cgroup2,
     /// A map that cannot be read; what the kernel says.
@@ -55,6 +57,11 @@ impl fmt::Display for Missing {
                 without.map_or(Ok(()), |what| write!(f, ": {what}"))
             }
             Missing::Refused(what) => write!(f, "the kernel refuses to load the BPF program: {what}"),
+            Missing::Outside => write!(
+                f,
+                "what hard interrupts take before their handlers begin and after they end cannot be measured, and is in no account: \
+                 it needs `local_timer_entry` (Linux on x86) and a CPU that is not always busy"
+            ),
             Missing::Cgroup2 => {
                 write!(
                     f,

@@ -2,13 +2,14 @@
 //!
 //! Nothing is pinned: programs, links and maps belong to this process, and the kernel removes them when it ends, however it ends.
 
-use aya::maps::{MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
+use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, Pod};
 
 use crate::alive::Alive;
 use crate::charge::{Account, Accounts, Charge, Totals};
 use crate::missing::{Missing, Tracepoint, capabilities};
+use crate::outside;
 
 /// The program; empty where it could not be built.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account.bpf.o"));
@@ -93,6 +94,7 @@ pub struct Tracer {
     charges: PerCpuHashMap<MapData, u64, Charge>,
     totals: PerCpuArray<MapData, Totals>,
     missing: Vec<Missing>,
+    outside_ns: Option<u64>,
     alive: Option<Alive>,
     // With the programs and links.
     loaded: Ebpf,
@@ -121,7 +123,13 @@ impl Tracer {
         // The account of what has no room must have some.
         let none = PerCpuValues::try_from(vec![Charge::default(); cpus]).map_err(|error| unreadable(error.into()))?;
         charges.insert(Account::NoRoom.key(), none, 0).map_err(unreadable)?;
-        let mut missing = Vec::new();
+        let outside =
+            loaded.take_map("outside_ns").ok_or_else(|| Missing::Map("there is no map `outside_ns`".to_owned()))?;
+        let mut outside: Array<_, u64> = Array::try_from(outside).map_err(unreadable)?;
+        // Before others run in interrupts.
+        let outside_ns = outside::measure(&mut loaded, &btf);
+        outside.set(0, outside_ns.unwrap_or(0), 0).map_err(unreadable)?;
+        let mut missing = Vec::from_iter(outside_ns.is_none().then_some(Missing::Outside));
         for tracepoint in &TRACEPOINTS {
             if let Err(what) = attach(&mut loaded, &btf, tracepoint) {
                 if tracepoint.without.is_none() {
@@ -130,12 +138,18 @@ impl Tracer {
                 missing.push(what);
             }
         }
-        Ok(Tracer { charges, totals, missing, alive: Alive::new(), loaded })
+        Ok(Tracer { charges, totals, missing, outside_ns, alive: Alive::new(), loaded })
     }
 
     /// Return what is not measured here, and why.
     pub fn missing(&self) -> &[Missing] {
         &self.missing
+    }
+
+    /// Return what a hard interrupt takes before its handler begins and after it ends, as it was measured at the start, in ns; `None`
+    /// where that could not be measured. Accounts have it.
+    pub fn outside_ns(&self) -> Option<u64> {
+        self.outside_ns
     }
 
     /// Return the ids of the programs that the kernel runs for this tracer.
