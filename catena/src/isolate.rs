@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use catena_isolation::guard::{self, Guard};
 use catena_isolation::names::{in_table, printable};
-use catena_isolation::{Enforced, Enforcer, LONGEST_PERIOD, Meter, Outcome, Row, SHORTEST_PERIOD, Status};
+use catena_isolation::{Enforced, Enforcer, LONGEST_PERIOD, Means, Meter, Outcome, Port, Row, SHORTEST_PERIOD, Status};
 use catena_runtime::replace;
 use catena_runtime::table::{Table, thousands};
 use serde::Serialize;
@@ -172,7 +172,7 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
     let signalled = signals::listen()?;
     let mut guarded = Guarded::start(&options.journal)
         .map_err(|error| format!("isolate enforce: no guard can be started: {error}"))?;
-    let enforcer = Enforcer::start(&options.cgroups, &options.napi, options.period, &options.journal);
+    let enforcer = Enforcer::start(&options.cgroups, &ports(options), options.period, &options.journal);
     let mut enforcer = enforcer.map_err(|error| format!("isolate enforce: {error}"))?;
     let done = control(&mut enforcer, &mut guarded, options, || signalled.load(Ordering::Relaxed));
     let mut is_restored = true;
@@ -185,6 +185,16 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
     drop(guarded);
     done?;
     Ok(if is_restored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Return the devices that were named.
+fn ports(options: &EnforceOptions) -> Vec<Port> {
+    let all = [(&options.napi, Means::Threads), (&options.early_drop, Means::EarlyDrop)];
+    let port = |(device, cgroup): &(String, String), means| {
+        let (device, cgroup) = (device.clone(), cgroup.clone());
+        Port { device, cgroup, means }
+    };
+    all.into_iter().flat_map(|(named, means)| named.iter().map(move |named| port(named, means))).collect()
 }
 
 /// This run's guard, and another one when it ends.
@@ -291,7 +301,8 @@ fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
         let mut cells = vec![in_table(&row.name), cpu, network, percent(row.hosted_ns)];
         cells.push(known(row.packets, thousands(row.packets)));
         cells.push(thousands(row.sent));
-        cells.push(known(row.drops, thousands(row.drops)));
+        let drops = row.drops + held.map_or(0, |held| held.dropped_early);
+        cells.push(known(drops, thousands(drops)));
         if enforced.is_some() {
             cells.extend(held.map_or_else(
                 || ["-"; 3].map(str::to_owned),

@@ -18,8 +18,11 @@ const QUOTA: f64 = 2.0;
 const RATES: [u32; 3] = [50_000, 100_000, 200_000];
 /// The paper's factor at high rates in software; that of hardware is near 1, in a figure only.
 const PAPER: f64 = 1.19;
-/// Where packets are dropped: by softirqs, at the full socket; before they are polled, where their thread may not run.
-const PLACES: [&str; 2] = ["at the socket", "before the poll"];
+/// Where packets are dropped: by softirqs, at the full socket; before the stack has them; before they are polled, where their thread may
+/// not run.
+const PLACES: [&str; 3] = ["at the socket", "before the stack", "before the poll"];
+/// The turns for that, and how long each goes before it is measured, in ms.
+const TURNS: [(Turn, u64); 3] = [(Turn::Without, 200), (Turn::EarlyDrop, 1000), (Turn::Threads, 1000)];
 
 /// Measure all of them.
 ///
@@ -55,16 +58,16 @@ fn measure(options: &Options, name: &str, rate: u32) -> Result<Vec<Record>, Scen
     let containers: Vec<_> = (0..CONTAINERS).map(|number| (format!("c{number}"), quota(number))).collect();
     let scene = Scene::new(&containers, &[ACT])?;
     let traffic = Traffic { protocol: Protocol::Udp, way: Way::In, rate, size: DATAGRAM, count: CONTAINERS - 1 };
-    let mut samples = [[const { Vec::new() }; 4], [const { Vec::new() }; 4]];
+    let mut samples = PLACES.map(|_| [const { Vec::new() }; 4]);
     for _ in 0..options.rounds {
         let play = |turn, before| {
             let times = Times { before: Duration::from_millis(before), measured: options.measured };
             scene.turn(traffic, turn, times, || false)
         };
         let calm = play(Turn::Calm, 1200)?.work;
-        for (place, turn, before) in [(0, Turn::Without, 200), (1, Turn::Threads, 1000)] {
+        for ((turn, before), samples) in TURNS.into_iter().zip(&mut samples) {
             let seen = numbers(calm, &play(turn, before)?, &scene, rate);
-            samples[place].iter_mut().zip(seen).for_each(|(samples, number)| samples.push(number));
+            samples.iter_mut().zip(seen).for_each(|(samples, number)| samples.push(number));
         }
     }
     let records = samples.iter_mut().zip(PLACES).flat_map(|(samples, place)| records(name, place, samples));

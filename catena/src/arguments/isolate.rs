@@ -69,7 +69,9 @@ Examples:
   catena isolate enforce                          each cgroup that has a quota
   catena isolate enforce /tenants/a=30% /tenants/b  one with this quota, one with its own
   catena isolate enforce /tenants/a --napi eth0@blue=/tenants/a
-                                                  and eth0 of network namespace blue receives at a's expense";
+                                                  and eth0 of network namespace blue receives at a's expense
+  catena isolate enforce /tenants/a --early-drop eth0@blue=/tenants/a
+                                                  and drops what a's quota cannot pay for";
 
 /// Options of `isolate enforce`.
 #[derive(Args, Debug)]
@@ -83,6 +85,10 @@ pub struct EnforceOptions {
     /// are enforced; with --napi alone these are all that have a quota, as without it
     #[arg(long, value_name = "DEV=CGROUP", value_parser = device)]
     pub napi: Vec<(String, String)>,
+    /// Drop a device's packets before the stack has them (XDP), where the quota of the cgroup that they are for cannot pay for them: as
+    /// for --napi, and a device has one of the two
+    #[arg(long, value_name = "DEV=CGROUP", value_parser = device)]
+    pub early_drop: Vec<(String, String)>,
     /// How often quotas are rewritten, from 10ms to 500ms
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "100ms")]
     pub period: Duration,

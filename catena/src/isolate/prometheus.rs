@@ -31,6 +31,8 @@ struct Account {
     packets: u64,
     sent: u64,
     drops: u64,
+    /// Those of them that the stack never had; of cgroups with a device where that is done.
+    dropped_early: Option<u64>,
     /// How long a quota has held it back, since it was made.
     throttled_ns: Option<u64>,
 }
@@ -38,7 +40,7 @@ struct Account {
 /// A metric of an account: its name, what it is, and its value.
 type Metric = (&'static str, &'static str, fn(&Account) -> Option<f64>);
 
-const OF_CGROUPS: [Metric; 7] = [
+const OF_CGROUPS: [Metric; 8] = [
     ("cpu_seconds", "CPU time of the cgroup's processes, with network softirqs that ran in it.", |a| {
         a.cpu_ns.map(seconds)
     }),
@@ -53,7 +55,12 @@ const OF_CGROUPS: [Metric; 7] = [
     }),
     ("packets", "Packets received for the cgroup, dropped ones among them.", |a| Some(a.packets as f64)),
     ("sent_packets", "Packets of the cgroup that a transmit softirq sent.", |a| Some(a.sent as f64)),
-    ("dropped_packets", "Packets for the cgroup that were dropped.", |a| Some(a.drops as f64)),
+    ("dropped_packets", "Packets for the cgroup that were dropped.", |a| {
+        Some((a.drops + a.dropped_early.unwrap_or(0)) as f64)
+    }),
+    ("early_dropped_packets", "Those of them that were dropped before the stack had them.", |a| {
+        a.dropped_early.map(|packets| packets as f64)
+    }),
 ];
 const OF_OTHERS: [Metric; 3] = [
     ("unattributed_cpu_seconds", "CPU time of network softirqs on no cgroup's account.", |a| {
@@ -95,6 +102,11 @@ impl Metrics {
         if let Some(hierarchies) = &self.hierarchies {
             for (name, account) in &mut self.cgroups {
                 account.throttled_ns = hierarchies.cgroup(name).ok().map(|cgroup| cgroup.throttled_ns());
+            }
+        }
+        for held in enforced.iter().filter(|held| held.dropped_early > 0) {
+            if let Some(account) = self.cgroups.get_mut(&held.name) {
+                account.dropped_early = Some(account.dropped_early.unwrap_or(0) + held.dropped_early);
             }
         }
         self.receive_ns += status.receive_ns;
@@ -244,6 +256,7 @@ mod tests {
             cost_ns: 0,
             throttled_ns: 0,
             debt_ns: 2_000_000,
+            dropped_early: 5,
             by_threads: false,
         };
         let mut metrics = Metrics::new();
@@ -254,5 +267,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("catena_isolate_debt_seconds{cgroup=\"/a\"} 0.002\n"), "{text}");
+        assert!(text.contains("catena_isolate_early_dropped_packets_total{cgroup=\"/a\"} 5\n"), "{text}");
+        assert!(text.contains("catena_isolate_dropped_packets_total{cgroup=\"/a\"} 5\n"), "{text}");
     }
 }

@@ -43,13 +43,14 @@ fn what_threads_receive_is_unknown_and_not_nothing() {
         cost_ns: 0,
         throttled_ns: 0,
         debt_ns: 0,
+        dropped_early: if by_threads { 0 } else { 7 },
         by_threads,
     };
     let other = Row { id: Some(2), ..row("/b") };
     let table = table(&status(vec![row("/a"), other]), Some(&[held("/a", 1, true), held("/b", 2, false)]));
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[2][..7], ["/a", "0.00%", "-", "0.00%", "-", "0", "-"]);
-    assert_eq!(lines[3][..7], ["/b", "0.00%", "0.00%", "0.00%", "0", "0", "0"]);
+    assert_eq!(lines[3][..7], ["/b", "0.00%", "0.00%", "0.00%", "0", "0", "7"]);
     let why = "/a (--napi): kernel threads receive, whose time is part of own CPU and whose packets are not counted";
     assert_eq!(table.lines().nth(4), Some(why));
 }

@@ -88,7 +88,19 @@ struct totals {
 	u64 interrupt_ns;
 };
 
-#define FIELD(name, value) int(*name)[value]
+/* What user space sets: what each hard interrupt takes before its handler begins and after it ends, as it was measured at the start,
+ * and whether there is a device in `devices`. */
+struct settings {
+	u64 outside_ns;
+	u64 devices;
+};
+
+struct {
+	FIELD(type, MAP_ARRAY);
+	FIELD(max_entries, 1);
+	u32 *key;
+	struct settings *value;
+} settings SEC(".maps");
 struct {
 	FIELD(type, MAP_PERCPU_ARRAY);
 	FIELD(max_entries, 1);
@@ -351,6 +363,7 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 
 #include "interrupts.h"
 #include "outside.h"
+#include "devices.h"
 
 /* A packet, or what GRO made of several, begins its way through the stack. */
 SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)
@@ -377,8 +390,16 @@ SEC("tp_btf/napi_gro_receive_entry") int gro_receive(u64 *arguments)
 SEC("tp_btf/napi_poll") int napi_poll(u64 *arguments)
 {
 	struct softirq *s = inside();
-	if (s)
+	if (!s)
+		return 0;
+	/* A poll of which no packet was seen, as all were dropped early. */
+	u64 account = s->owner == FIXED ? account_of_device(((struct napi_struct *)arguments[0])->dev) : 0;
+	if (account) {
+		claim(s, account);
+		s->owner = FIXED;
+	} else {
 		end_segment(s, FIXED);
+	}
 	return 0;
 }
 

@@ -27,6 +27,14 @@ INLINE void drop(struct softirq *s, struct sk_buff *skb, struct sock *receiver)
 	u64 cgroup = cgroup_of(receiver);
 	if (!cgroup)
 		cgroup = cgroup_of(skb->sk);
+	if (!cgroup) {
+		cgroup = account_of_device(skb->dev);
+		/* Before it is a packet of the stack it was dropped early, which is counted there. */
+		if (cgroup && !s->unclaimed) {
+			claim(s, cgroup);
+			return;
+		}
+	}
 	claim_packet(s, cgroup ? cgroup : NOBODY | DROPPED, 1);
 }
 

@@ -3,14 +3,6 @@
  * SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
  */
 
-/* What each takes before its handler begins and after it ends, as it was measured at the start. */
-struct {
-	FIELD(type, MAP_ARRAY);
-	FIELD(max_entries, 1);
-	u32 *key;
-	u64 *value;
-} outside_ns SEC(".maps");
-
 INLINE int begin_interrupt(void)
 {
 	u32 zero = 0;
@@ -34,8 +26,8 @@ INLINE int end_interrupt(void)
 	if (!s->raised || s->vector)
 		return 0;
 	/* What it takes outside of its handler is as much of it. */
-	u64 *outside = lookup(&outside_ns, &zero);
-	ns += outside ? *outside : 0;
+	struct settings *set = lookup(&settings, &zero);
+	ns += set ? set->outside_ns : 0;
 	s->interrupts += ns;
 	if (current_task())
 		take_from(s, current_cgroup(), ns);

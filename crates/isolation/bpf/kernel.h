@@ -8,9 +8,10 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 
 #define SEC(name) __attribute__((section(name), used))
+#define FIELD(name, value) int(*name)[value]
 #define INLINE static inline __attribute__((always_inline))
 
-enum { MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
 enum { NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3 };
 enum { TCP_TIME_WAIT = 6, TCP_NEW_SYN_RECV = 12 };
 enum { NO_EXIST = 1 };
@@ -39,7 +40,9 @@ struct sock {
 	} __sk_common;
 	struct sock_cgroup_data sk_cgrp_data;
 };
+struct net_device;
 struct sk_buff {
+	struct net_device *dev;
 	struct sock *sk;
 	unsigned char *head;
 	unsigned short transport_header;

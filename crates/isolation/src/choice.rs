@@ -1,9 +1,9 @@
 //! Which cgroups are enforced: those that are named, or all with a quota of which the kernel takes others.
 
+use crate::device::{Device, DeviceError, Port};
 use crate::enforce::Wanted;
 use crate::journal::Journal;
 use crate::quota::{CpuCgroup, Hierarchies};
-use crate::threaded::Device;
 use crate::unenforced::EnforceError;
 
 /// A cgroup, and its quota, in ns of CPU a second; `None`: the one that it has.
@@ -63,19 +63,20 @@ fn can_be_held(cgroup: &CpuCgroup, named: &[Choice], journal: &Journal) -> Resul
 
 /// Check that each device is named once, and for a cgroup that is enforced.
 pub(crate) fn check_devices<'a>(
-    devices: &[(String, String)],
+    ports: &[Port],
     hierarchies: &Hierarchies,
     held: impl Iterator<Item = &'a CpuCgroup> + Clone,
 ) -> Result<(), EnforceError> {
-    let mut found: Vec<Device> = Vec::with_capacity(devices.len());
-    for (name, cgroup) in devices {
-        let receiver = hierarchies.cgroup(cgroup)?;
+    let mut found: Vec<Device> = Vec::with_capacity(ports.len());
+    for port in ports {
+        let receiver = hierarchies.cgroup(&port.cgroup)?;
         if !held.clone().any(|held| held.folder() == receiver.folder()) {
-            return Err(EnforceError::NotHeld { device: name.clone(), cgroup: cgroup.clone() });
+            return Err(EnforceError::NotHeld(port.clone()));
         }
-        let device = Device::find(name)?;
+        let (option, name) = (port.means.option(), &port.device);
+        let device = Device::find(name).map_err(|error| DeviceError { option, device: name.clone(), error })?;
         if found.iter().any(|other| device.is_same(other)) {
-            return Err(EnforceError::DeviceTwice(name.clone()));
+            return Err(EnforceError::DeviceTwice(port.clone()));
         }
         found.push(device);
     }

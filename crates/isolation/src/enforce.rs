@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::charge::Accounts;
 use crate::choice::{self, not_enforced};
+use crate::device::{Means, Port};
 use crate::held::{Enforced, Held, Left, Step};
 use crate::journal::{Journal, Undone};
 use crate::locks::{LOCKS, Locks};
@@ -60,14 +61,14 @@ pub struct Enforcer {
 impl Enforcer {
     /// Begin to enforce: first what an earlier process left changed is restored, then each cgroup gets its first quota.
     ///
-    /// No cgroup wanted means each that has a quota. `devices` are names of devices, as [`crate::threaded::Device::find`]
-    /// takes them, with the path of the cgroup that their packets are for.
+    /// No cgroup wanted means each that has a quota. `ports` are devices whose packets are for one of
+    /// them.
     ///
     /// # Errors
     /// What is missing, or cannot be changed; what was changed by then is restored.
     pub fn start(
         wanted: &[Wanted],
-        devices: &[(String, String)],
+        ports: &[Port],
         period: Duration,
         journal: &Path,
     ) -> Result<Enforcer, EnforceError> {
@@ -99,11 +100,11 @@ impl Enforcer {
             (cgroups, skipped) = choice::all(&hierarchies, &enforcer.journal);
             // Some may go meanwhile.
             cgroups.retain(|(cgroup, _)| cgroup.inodes().is_ok());
-            if cgroups.is_empty() && devices.is_empty() {
+            if cgroups.is_empty() && ports.is_empty() {
                 return Err(EnforceError::Nothing(skipped));
             }
         }
-        choice::check_devices(devices, &hierarchies, cgroups.iter().map(|(cgroup, _)| cgroup))?;
+        choice::check_devices(ports, &hierarchies, cgroups.iter().map(|(cgroup, _)| cgroup))?;
         // All of them before any is changed.
         for (cgroup, _) in &cgroups {
             enforcer.locks.lock(cgroup.name(), cgroup.inodes()?[0])?;
@@ -121,14 +122,17 @@ impl Enforcer {
             return Err(EnforceError::Nothing(skipped));
         }
         enforcer.news.extend(skipped);
-        choice::check_devices(devices, &hierarchies, enforcer.held.iter().map(Held::cgroup))?;
-        for (device, cgroup) in devices {
+        choice::check_devices(ports, &hierarchies, enforcer.held.iter().map(Held::cgroup))?;
+        for Port { device, cgroup, means } in ports {
             let receiver = hierarchies.cgroup(cgroup)?;
             let Some(held) = enforcer.held.iter_mut().find(|held| held.cgroup().folder() == receiver.folder()) else {
                 // Checked above.
                 continue;
             };
-            held.poll(device, nanoseconds(enforcer.period), &mut enforcer.journal)?;
+            match means {
+                Means::Threads => held.poll(device, nanoseconds(enforcer.period), &mut enforcer.journal)?,
+                Means::EarlyDrop => enforcer.news.extend(held.drop_early(device, enforcer.meter.tracer_mut())?),
+            }
         }
         Ok(enforcer)
     }
@@ -167,7 +171,7 @@ impl Enforcer {
                 Err(Left::Failed(error)) => return Err(error),
             };
             let inode = held.inode();
-            let restored = held.let_go(&mut self.journal);
+            let restored = held.let_go(&mut self.journal, self.meter.tracer_mut());
             self.news.push(format!("{name}: {why}{restored}"));
             self.locks.unlock(inode);
         }

@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::charge::{Account, Charge};
+use crate::device::Means;
+use crate::early::{EarlyDrop, Place};
+use crate::intake::part;
 use crate::journal::{Entry, Journal, JournalError, Outcome, Undone};
 use crate::ledger::{Came, LEAST, Ledger, divide};
 use crate::quota::{Bandwidth, CpuCgroup, LONGEST_US, QuotaError};
 use crate::rest::Rest;
 use crate::restore::is_ours;
 use crate::threaded::{Polled, ThreadedError};
+use crate::tracer::Tracer;
 use crate::unenforced::EnforceError;
 
 /// What came of a cgroup under a quota in an interval.
@@ -30,18 +34,21 @@ pub struct Enforced {
     pub throttled_ns: u64,
     /// What it owes, in ns: later quotas are smaller by that.
     pub debt_ns: u64,
+    /// Packets for it that were dropped before the stack had them, as its quota could not pay for them.
+    pub dropped_early: u64,
     /// Whether threads of the kernel receive for it: what they do is in its own CPU, and their packets are not counted.
     pub by_threads: bool,
 }
 
 /// A cgroup whose quota is rewritten.
-#[derive(Debug)]
 pub(crate) struct Held {
     cgroup: CpuCgroup,
     /// Inodes of its folders, of the one with the quota and of the one in cgroup2; the latter is its id.
     inodes: [u64; 2],
     /// Devices whose packets threads of the kernel receive in it.
     devices: Vec<Polled>,
+    /// Those where packets are dropped that its quota cannot pay for.
+    early: Vec<EarlyDrop>,
     ledger: Ledger,
     was: Bandwidth,
     /// Its entry in the journal.
@@ -50,6 +57,7 @@ pub(crate) struct Held {
     next_ns: u64,
     /// Of the interval that is not yet reported.
     cost_ns: i64,
+    dropped_early: u64,
     throttled_ns: u64,
     /// Whether those above left less than the last quota.
     is_cut: bool,
@@ -128,12 +136,14 @@ impl Held {
             cgroup: cgroup.clone(),
             inodes,
             devices: Vec::new(),
+            early: Vec::new(),
             ledger,
             was,
             entry,
             usage_ns,
             next_ns,
             cost_ns: 0,
+            dropped_early: 0,
             throttled_ns,
             is_cut: false,
             is_crowded: false,
@@ -151,6 +161,23 @@ impl Held {
             _ = device.hold(each, period);
         }
         Ok(())
+    }
+
+    /// Let a device's packets be dropped that the quota cannot pay for.
+    pub(crate) fn drop_early(&mut self, device: &str, tracer: &mut Tracer) -> Result<Option<String>, EnforceError> {
+        let early = EarlyDrop::start(device)?;
+        if let Some(key) = early.key() {
+            tracer.charge_device(key, Some(self.id()))?;
+        }
+        let news = (early.place() == Place::Stack).then(|| {
+            format!(
+                "{} {}: its driver runs no XDP program: packets are dropped behind it, which costs more",
+                Means::EarlyDrop.option(),
+                early.name()
+            )
+        });
+        self.early.push(early);
+        Ok(news)
     }
 
     /// Return the cgroup's id.
@@ -200,6 +227,7 @@ impl Held {
         if !is_ours(&now, &self.was, LONGEST_US, noted) || now.period_us != LONGEST_US {
             return Err(Left::Because(format!("no more enforced: somebody else changed the quota to {now}")));
         }
+        let had = self.next_ns;
         self.next_ns = self.ledger.step(&came, most(came.elapsed));
         let rests = self.rest.goes_on(self.next_ns, self.ledger.balance(), came.elapsed);
         let took: Vec<u64> = self.devices.iter_mut().map(Polled::took_ns).collect();
@@ -226,8 +254,31 @@ impl Held {
                 }
             }
         }
+        self.drop_what_is_too_much(&came, had, step.period)?;
         let news = [(self.is_cut && !was_cut, CUT), (self.is_crowded && !was_crowded, CROWDED)];
         Ok(news.into_iter().filter_map(|(is_so, news)| is_so.then_some(news)).collect())
+    }
+
+    /// Let as many packets come until the next step as the quota pays for beside its processes, which could have run for `had` ns.
+    ///
+    /// The quota counts, not what may be run until the next step: packets of the last one are paid for in that already.
+    fn drop_what_is_too_much(&mut self, came: &Came, had: u64, period: u64) -> Result<(), Left> {
+        let in_a_period = |ns: u64| scaled(ns, period, came.elapsed);
+        let may = scaled(self.ledger.quota(), period, self.ledger.period()).saturating_sub(self.ledger.debt());
+        let packets = part(may, in_a_period(came.own.saturating_sub(came.hosted)), in_a_period(had));
+        let devices = self.early.len() as u64;
+        for early in &mut self.early {
+            match early.step(in_a_period(came.charged) / devices, packets / devices) {
+                // The stack counts what is dropped in it.
+                Ok(dropped) if early.place() == Place::Driver => self.dropped_early += dropped,
+                Ok(_) => {}
+                Err(error) => {
+                    let why = format!("no more enforced: {} {}: {error}", Means::EarlyDrop.option(), early.name());
+                    return Err(Left::Because(why));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Put threads of its devices into the cgroup that are new.
@@ -247,7 +298,11 @@ impl Held {
     }
 
     /// Give back what it had, before the end of the run, and say what became of that.
-    pub(crate) fn let_go(self, journal: &mut Journal) -> String {
+    pub(crate) fn let_go(self, journal: &mut Journal, tracer: &mut Tracer) -> String {
+        for key in self.early.iter().filter_map(EarlyDrop::key) {
+            // Where the kernel refuses that, what is measured is as it was.
+            _ = tracer.charge_device(key, None);
+        }
         let quota = match journal.undo_one(self.entry).map(|undone| undone.outcome) {
             Some(Outcome::Restored) => "; its quota is restored".to_owned(),
             Some(Outcome::PeriodRestored(to)) => format!("; with the period that it had it is {to}"),
@@ -271,6 +326,7 @@ impl Held {
             cost_ns: u64::try_from(std::mem::take(&mut self.cost_ns)).unwrap_or(0),
             throttled_ns: throttled.saturating_sub(std::mem::replace(&mut self.throttled_ns, throttled)),
             debt_ns: self.ledger.debt(),
+            dropped_early: std::mem::take(&mut self.dropped_early),
             by_threads: !self.devices.is_empty(),
         }
     }
@@ -294,6 +350,11 @@ impl Held {
         (self.is_cut, self.next_ns) = (true, self.next_ns.saturating_sub(kept_back));
         Ok(())
     }
+}
+
+/// Return what came in `of`, as it would be in `to`.
+fn scaled(came: u64, to: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(came) * u128::from(to) / u128::from(of.max(1))).unwrap_or(u64::MAX)
 }
 
 /// The quota of the next step. The kernel's period is the longest: the only refills are those by writing.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::device::Device;
 use crate::names::in_table;
 use crate::quota::Bandwidth;
 use crate::restore::Changed;
@@ -44,7 +45,7 @@ pub enum Entry {
     /// Whether a device's packets are polled by threads of the kernel.
     Threaded {
         /// The device, and where it is.
-        device: threaded::Device,
+        device: Device,
         /// What there was, `0` or `1`.
         was: bool,
     },
@@ -372,7 +373,7 @@ impl Entry {
                 Entry::Quota { folder, inode, was, period_us, wrote_us }
             }
             "threaded" => {
-                let device = threaded::Device::from_columns(word()?, word()?)?;
+                let device = Device::from_columns(word()?, word()?)?;
                 Entry::Threaded { device, was: word()? == "1" }
             }
             "thread" => {
@@ -387,7 +388,7 @@ impl Entry {
     fn undo(&self) -> Undone {
         let outcome = match self {
             Entry::Quota { .. } => self.quota().map_or(Outcome::Gone, |changed| changed.restore()),
-            Entry::Threaded { device, was } => device.restore(*was),
+            Entry::Threaded { device, was } => threaded::restore(device, *was),
             Entry::Thread { pid, began, from, to } => threaded::put_back(*pid, *began, from, to),
         };
         Undone { what: self.what(), outcome }

@@ -147,7 +147,7 @@ fn one_that_ends_soon_is_waited_for() {
 #[test]
 fn every_entry_is_read_as_it_was_written_and_half_a_line_is_none() {
     let place = Place::new();
-    let device = |namespace| threaded::Device { name: "eth0".to_owned(), namespace };
+    let device = |namespace| Device { name: "eth0".to_owned(), namespace };
     let without = Bandwidth { quota_us: None, ..WAS };
     let entries = [
         place.entry(),

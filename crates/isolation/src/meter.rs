@@ -155,6 +155,11 @@ impl Meter {
         &self.tracer
     }
 
+    /// Return what measures, to be told more.
+    pub(crate) fn tracer_mut(&mut self) -> &mut Tracer {
+        &mut self.tracer
+    }
+
     /// Close accounts of cgroups that are gone, by two readings of [`Self::tracer`].
     pub fn forget(&mut self, now: &Accounts, before: &Accounts) {
         self.tracer.forget(now, before);

@@ -76,6 +76,20 @@ impl fmt::Display for Missing {
 
 impl std::error::Error for Missing {}
 
+/// An error and what is behind it, in one line without the verifier's log.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = error.source();
+    }
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
 /// Capabilities that loading and attaching need beside each other, with their numbers.
 const NEEDED: [(&str, u32); 2] = [("CAP_BPF", 39), ("CAP_PERFMON", 38)];
 /// The one that stands for both.

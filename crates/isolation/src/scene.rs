@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::threaded::enter;
+use crate::device::enter;
 use crate::{EnforceError, Hierarchies, Tracer};
 use actor::Role;
 

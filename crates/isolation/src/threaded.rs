@@ -6,47 +6,28 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::deadline;
+use crate::device::{Device, DeviceError, Means};
 use crate::journal::{Entry, Journal, JournalError, Outcome, Undone};
 use crate::quota::CpuCgroup;
 
-/// Where devices of a network namespace are seen.
-const DEVICES: &str = "/sys/class/net";
+/// Whether threads receive for a device, in its folder.
+const FILE: &str = "threaded";
 /// The most of a thread's name that kernels before 5.17 tell.
 const NAME: usize = 15;
 
-/// A network device, here or in another network namespace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Device {
-    /// Its name.
-    pub name: String,
-    /// The namespace's file and its inode, by which another that takes its place is known.
-    pub namespace: Option<(PathBuf, u64)>,
-}
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            None => f.write_str(&self.name),
-            Some((path, _)) => write!(f, "{}@{}", self.name, path.display()),
-        }
-    }
-}
-
-/// What is wrong with a device.
+/// What is wrong with a device whose packets threads are to receive.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the fields' names say it")]
 pub enum ThreadedError {
     /// No such device or namespace; or its file cannot be used.
-    Device { device: String, error: io::Error },
+    Device(DeviceError),
     /// The driver does not do it.
     Unsupported { device: String },
     /// No thread is found that receives.
@@ -60,11 +41,10 @@ pub enum ThreadedError {
 impl fmt::Display for ThreadedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ThreadedError::Device { device, error } => write!(
-                f,
-                "--napi {device}: {error}; expected a network device, of this network namespace, or as DEV@NAMESPACE, the name \
-                 of a namespace or the number of a process in it (and Linux 5.12 or newer)"
-            ),
+            ThreadedError::Device(error) if error.error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "{error}; its file `threaded` needs Linux 5.12 or newer")
+            }
+            ThreadedError::Device(error) => error.fmt(f),
             ThreadedError::Unsupported { device } => write!(
                 f,
                 "--napi {device}: the device does not receive by NAPI; for a veth turn that on with `ethtool -K DEV gro on`"
@@ -100,107 +80,24 @@ impl From<JournalError> for ThreadedError {
     }
 }
 
-impl Device {
-    /// Find a device by `DEV` or `DEV@NAMESPACE`.
-    ///
-    /// # Errors
-    /// When it is not there.
-    pub fn find(text: &str) -> Result<Device, ThreadedError> {
-        let failed = |error| ThreadedError::Device { device: text.to_owned(), error };
-        let (name, namespace) = text.split_once('@').map_or((text, None), |(name, namespace)| (name, Some(namespace)));
-        let is_name = !name.is_empty() && !name.contains(['/', '.']) && !text.contains(char::is_control);
-        if !is_name {
-            return Err(failed(io::Error::from(io::ErrorKind::InvalidInput)));
-        }
-        let namespace = namespace.map(|namespace| match namespace.parse::<u32>() {
-            Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
-            Err(_) => Path::new("/run/netns").join(namespace),
-        });
-        let namespace =
-            namespace.map(|path| Ok((path.clone(), fs::metadata(path)?.ino()))).transpose().map_err(failed)?;
-        let device = Device { name: name.to_owned(), namespace };
-        device.threaded().map_err(failed)?;
-        Ok(device)
-    }
-
-    /// Return whether it is the same device, however its namespace is named.
-    pub(crate) fn is_same(&self, other: &Device) -> bool {
-        let namespace = |device: &Device| device.namespace.as_ref().map(|(_, inode)| *inode).or_else(own_namespace);
-        self.name == other.name && namespace(self) == namespace(other)
-    }
-
-    pub(crate) fn namespace_column(&self) -> String {
-        self.namespace.as_ref().map_or_else(|| "-".to_owned(), |(path, inode)| format!("{inode}:{}", path.display()))
-    }
-
-    pub(crate) fn from_columns(name: &str, namespace: &str) -> Option<Device> {
-        let namespace = match namespace {
-            "-" => None,
-            other => {
-                let (inode, path) = other.split_once(':')?;
-                Some((path.into(), inode.parse().ok()?))
-            }
-        };
-        Some(Device { name: name.to_owned(), namespace })
-    }
-
-    /// Return whether threads receive.
-    fn threaded(&self) -> io::Result<bool> {
-        // Newer kernels have 2 besides, for threads that poll all the time.
-        self.with_file(|file: &Path| fs::read_to_string(file)).map(|text| text.trim() != "0")
-    }
-
-    fn set(&self, threaded: bool) -> io::Result<()> {
-        self.with_file(|file| fs::write(file, if threaded { "1" } else { "0" }))
-    }
-
-    /// Do something with the device's file, in its namespace.
-    fn with_file<R: Send>(&self, work: impl FnOnce(&Path) -> io::Result<R> + Send) -> io::Result<R> {
-        let file = Path::new(DEVICES).join(&self.name).join("threaded");
-        let Some((path, inode)) = &self.namespace else { return work(&file) };
-        let namespace = File::open(path)?;
-        if namespace.metadata()?.ino() != *inode {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        // The devices of this one are seen already.
-        if own_namespace() == Some(*inode) {
-            return work(&file);
-        }
-        // A thread that ends with what it has changed of itself.
-        thread::scope(|scope| {
-            let entered = scope.spawn(|| enter(&namespace).and_then(|()| work(&file)));
-            entered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
-    }
-
-    /// Give back what there was before.
-    pub(crate) fn restore(&self, was: bool) -> Outcome {
-        match self.threaded() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
-            Err(error) => Outcome::Refused(error.to_string()),
-            Ok(now) if now == was => Outcome::Restored,
-            Ok(_) => self.set(was).map_or_else(|error| Outcome::Refused(error.to_string()), |()| Outcome::Restored),
-        }
-    }
+/// Return whether threads receive a device's packets.
+fn threaded(device: &Device) -> io::Result<bool> {
+    // Newer kernels have 2 besides, for threads that poll all the time.
+    device.within(|folder| fs::read_to_string(folder.join(FILE))).map(|text| text.trim() != "0")
 }
 
-/// Return the inode of the network namespace that this thread is in.
-fn own_namespace() -> Option<u64> {
-    fs::metadata("/proc/thread-self/ns/net").ok().map(|metadata| metadata.ino())
+fn set(device: &Device, threaded: bool) -> io::Result<()> {
+    device.within(|folder| fs::write(folder.join(FILE), if threaded { "1" } else { "0" }))
 }
 
-/// Put this thread into a network namespace, and let it see that one's devices: which those are is fixed when sysfs is mounted.
-pub(crate) fn enter(namespace: &File) -> io::Result<()> {
-    let done = |code: libc::c_int| if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) };
-    let (none, nothing) = (std::ptr::null::<libc::c_char>(), std::ptr::null::<libc::c_void>());
-    // SAFETY: the descriptor is open; the call moves this thread alone.
-    done(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) })?;
-    // SAFETY: mounts and the working folder become this thread's own.
-    done(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
-    // SAFETY: the strings end with 0; the mounts of others stay as they are.
-    done(unsafe { libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_SLAVE, nothing) })?;
-    // SAFETY: as above.
-    done(unsafe { libc::mount(c"sysfs".as_ptr(), c"/sys".as_ptr(), c"sysfs".as_ptr(), 0, nothing) })
+/// Give back what there was before.
+pub(crate) fn restore(device: &Device, was: bool) -> Outcome {
+    match threaded(device) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Outcome::Gone,
+        Err(error) => Outcome::Refused(error.to_string()),
+        Ok(now) if now == was => Outcome::Restored,
+        Ok(_) => set(device, was).map_or_else(|error| Outcome::Refused(error.to_string()), |()| Outcome::Restored),
+    }
 }
 
 /// A thread of the kernel: its number, and when it began, in ticks.
@@ -286,14 +183,16 @@ impl Polled {
     /// # Errors
     /// When the device or the kernel cannot do that. What was changed is in the journal.
     pub fn start(device: &str, cgroup: CpuCgroup, journal: &mut Journal) -> Result<Polled, ThreadedError> {
-        let found = Device::find(device)?;
-        let failed = |error| ThreadedError::Device { device: device.to_owned(), error };
-        let was = found.threaded().map_err(failed)?;
+        let failed = |error| {
+            ThreadedError::Device(DeviceError { option: Means::Threads.option(), device: device.to_owned(), error })
+        };
+        let found = Device::find(device).map_err(failed)?;
+        let was = threaded(&found).map_err(failed)?;
         // Names are per namespace, and the threads' are the same everywhere: those that were there are another's.
         let others = if was { BTreeSet::new() } else { receivers(&found.name) };
         let entries = vec![journal.add(Entry::Threaded { device: found.clone(), was })?];
         if !was {
-            found.set(true).map_err(|error| match error.raw_os_error() {
+            set(&found, true).map_err(|error| match error.raw_os_error() {
                 Some(libc::EOPNOTSUPP) => ThreadedError::Unsupported { device: device.to_owned() },
                 _ => failed(error),
             })?;
@@ -389,16 +288,5 @@ mod tests {
         assert_eq!(put_back(std::process::id(), began + 1, Path::new("/x"), Path::new("/y")), Outcome::Gone);
         let elsewhere = put_back(std::process::id(), began, Path::new("/x"), Path::new("/no/file"));
         assert_eq!(elsewhere, Outcome::ChangedByOthers("another cgroup".to_owned()));
-    }
-
-    #[test]
-    fn a_device_that_is_not_there_is_named() {
-        for name in ["no-such-dev", "eth0@no-such-namespace", "../x", ""] {
-            let said = Device::find(name).unwrap_err().to_string();
-            assert!(
-                said.starts_with(&format!("--napi {name}: ")) && said.contains("expected a network device"),
-                "{said}"
-            );
-        }
     }
 }

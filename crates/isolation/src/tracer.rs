@@ -2,13 +2,13 @@
 //!
 //! Nothing is pinned: programs, links and maps belong to this process, and the kernel removes them when it ends, however it ends.
 
-use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, PerCpuHashMap, PerCpuValues};
 use aya::programs::{BtfTracePoint, ProgramError};
 use aya::{Btf, Ebpf, Pod};
 
 use crate::alive::Alive;
 use crate::charge::{Account, Accounts, Charge, Totals};
-use crate::missing::{Missing, Tracepoint, capabilities};
+use crate::missing::{Missing, Tracepoint, capabilities, chain};
 use crate::outside;
 
 /// The program; empty where it could not be built.
@@ -89,12 +89,27 @@ unsafe impl Pod for Charge {}
 // SAFETY: as above.
 unsafe impl Pod for Totals {}
 
+/// What the program is told, as `account.bpf.c` has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    outside_ns: u64,
+    /// Whether there are accounts of devices.
+    devices: u64,
+}
+
+// SAFETY: as above.
+unsafe impl Pod for Settings {}
+
 /// Charges softirqs as long as it lives.
 pub struct Tracer {
     charges: PerCpuHashMap<MapData, u64, Charge>,
     totals: PerCpuArray<MapData, Totals>,
     missing: Vec<Missing>,
     outside_ns: Option<u64>,
+    settings: Array<MapData, Settings>,
+    /// Accounts of devices, by the inode of the network namespace and the number there.
+    devices: HashMap<MapData, [u32; 2], u64>,
     alive: Option<Alive>,
     // With the programs and links.
     loaded: Ebpf,
@@ -117,18 +132,18 @@ impl Tracer {
         let mut loaded = Ebpf::load(OBJECT).map_err(|error| Missing::Refused(chain(&error)))?;
         let mut take = |name| loaded.take_map(name).ok_or_else(|| Missing::Map(format!("there is no map `{name}`")));
         let (charges, totals) = (take("charges")?, take("totals")?);
+        let (settings, devices) = (take("settings")?, take("devices")?);
         let mut charges = PerCpuHashMap::try_from(charges).map_err(unreadable)?;
         let totals = PerCpuArray::try_from(totals).map_err(unreadable)?;
         let cpus = aya::util::nr_cpus().map_err(|(path, error)| Missing::Map(format!("{path}: {error}")))?;
         // The account of what has no room must have some.
         let none = PerCpuValues::try_from(vec![Charge::default(); cpus]).map_err(|error| unreadable(error.into()))?;
         charges.insert(Account::NoRoom.key(), none, 0).map_err(unreadable)?;
-        let outside =
-            loaded.take_map("outside_ns").ok_or_else(|| Missing::Map("there is no map `outside_ns`".to_owned()))?;
-        let mut outside: Array<_, u64> = Array::try_from(outside).map_err(unreadable)?;
         // Before others run in interrupts.
         let outside_ns = outside::measure(&mut loaded, &btf);
-        outside.set(0, outside_ns.unwrap_or(0), 0).map_err(unreadable)?;
+        let mut settings = Array::try_from(settings).map_err(unreadable)?;
+        settings.set(0, Settings { outside_ns: outside_ns.unwrap_or(0), devices: 0 }, 0).map_err(unreadable)?;
+        let devices = HashMap::try_from(devices).map_err(unreadable)?;
         let mut missing = Vec::from_iter(outside_ns.is_none().then_some(Missing::Outside));
         for tracepoint in &TRACEPOINTS {
             if let Err(what) = attach(&mut loaded, &btf, tracepoint) {
@@ -138,7 +153,7 @@ impl Tracer {
                 missing.push(what);
             }
         }
-        Ok(Tracer { charges, totals, missing, outside_ns, alive: Alive::new(), loaded })
+        Ok(Tracer { charges, totals, missing, outside_ns, settings, devices, alive: Alive::new(), loaded })
     }
 
     /// Return what is not measured here, and why.
@@ -172,6 +187,25 @@ impl Tracer {
             accounts.add_totals(totals);
         }
         Ok(accounts)
+    }
+}
+
+impl Tracer {
+    /// Charge polls of a device of which no packet is seen to a cgroup, or to nobody again. A device is known by the inode of its
+    /// network namespace and its number there.
+    ///
+    /// # Errors
+    /// When the kernel refuses that.
+    pub(crate) fn charge_device(&mut self, device: (u32, u32), cgroup: Option<u64>) -> Result<(), Missing> {
+        let key: [u32; 2] = device.into();
+        match cgroup {
+            Some(id) => self.devices.insert(key, id, 0).map_err(unreadable)?,
+            // It may not be there.
+            None => _ = self.devices.remove(&key),
+        }
+        let devices = u64::from(self.devices.keys().next().is_some());
+        let outside_ns = self.outside_ns.unwrap_or(0);
+        self.settings.set(0, Settings { outside_ns, devices }, 0).map_err(unreadable)
     }
 }
 
@@ -212,20 +246,6 @@ fn attach(loaded: &mut Ebpf, btf: &Btf, tracepoint: &'static Tracepoint) -> Resu
 
 fn unreadable(error: MapError) -> Missing {
     Missing::Map(chain(&error))
-}
-
-/// An error and what is behind it, in one line without the verifier's log.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = error.source();
-    }
-    text.lines().next().unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::fmt;
 
 use crate::Missing;
+use crate::device::{DeviceError, Port};
+use crate::early::EarlyError;
 use crate::journal::{JournalError, Undone};
 use crate::locks::LockError;
 use crate::quota::QuotaError;
@@ -21,7 +23,11 @@ pub enum EnforceError {
     /// The journal.
     Journal(JournalError),
     /// A device.
+    Device(DeviceError),
+    /// A device whose packets threads are to receive.
     Threaded(ThreadedError),
+    /// A device whose packets are to be dropped early.
+    Early(EarlyError),
     /// There is no quota, and none was said.
     NoQuota(String),
     /// A cgroup is named twice.
@@ -31,9 +37,9 @@ pub enum EnforceError {
     /// What an earlier run left, and the kernel does not take back.
     Unrestored(Undone),
     /// A device's packets are for a cgroup that is not enforced.
-    NotHeld { device: String, cgroup: String },
+    NotHeld(Port),
     /// A device is named twice.
-    DeviceTwice(String),
+    DeviceTwice(Port),
     /// Another process enforces a quota.
     Lock(LockError),
     /// No cgroup has a quota, but these, which cannot be held to theirs.
@@ -49,7 +55,9 @@ impl fmt::Display for EnforceError {
                 "needs root (CAP_BPF and CAP_PERFMON to measure, CAP_DAC_OVERRIDE to write quotas, CAP_SYS_NICE for --napi): run it with sudo",
             ),
             EnforceError::Journal(error) => error.fmt(f),
+            EnforceError::Device(error) => error.fmt(f),
             EnforceError::Threaded(error) => error.fmt(f),
+            EnforceError::Early(error) => error.fmt(f),
             EnforceError::NoQuota(name) => {
                 write!(f, "{name}: the cgroup has no quota: give it one here, in percent of one CPU: `{name}=50%`")
             }
@@ -64,15 +72,17 @@ impl fmt::Display for EnforceError {
                 "left by an earlier run: {undone}; the quota that is there is of a moment: give the cgroup the one that it should have, \
                  and start again"
             ),
-            EnforceError::NotHeld { device, cgroup } => write!(
+            EnforceError::NotHeld(Port { device, cgroup, means }) => write!(
                 f,
-                "--napi {device}={cgroup}: {cgroup} is not enforced, and its threads would be held to nothing: expected one of the \
-                 cgroups that are named here, or one with a quota if none is named"
+                "{} {device}={cgroup}: {cgroup} is not enforced, and its packets would be held to nothing: expected one of the \
+                 cgroups that are named here, or one with a quota if none is named",
+                means.option()
             ),
-            EnforceError::DeviceTwice(device) => {
+            EnforceError::DeviceTwice(Port { device, means, .. }) => {
                 write!(
                     f,
-                    "--napi {device}: the device is named twice: expected each one once, as one cgroup has its packets"
+                    "{} {device}: the device is named twice: expected each one once, as one cgroup has its packets, and one means holds them",
+                    means.option()
                 )
             }
             EnforceError::Lock(error) => error.fmt(f),
@@ -99,4 +109,4 @@ macro_rules! from {
         }
     )*};
 }
-from!(Missing, Missing; QuotaError, Quota; JournalError, Journal; ThreadedError, Threaded; LockError, Lock);
+from!(Missing, Missing; QuotaError, Quota; JournalError, Journal; DeviceError, Device; ThreadedError, Threaded; EarlyError, Early; LockError, Lock);

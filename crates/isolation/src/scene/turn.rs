@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::actor::{Actor, PORT, Protocol, Role};
-use super::{INSIDE, OUTSIDE, Scene, SceneError, about};
-use crate::{Enforced, Enforcer, Meter, Row, Status, Wanted};
+use super::{Container, INSIDE, OUTSIDE, Scene, SceneError, about};
+use crate::{Enforced, Enforcer, Means, Meter, Port, Row, Status, Wanted};
 
 /// How often quotas are rewritten, and how often a turn looks whether it is to end.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -55,6 +55,8 @@ pub enum Turn {
     Accounts,
     /// The same, and threads in the receivers' cgroups receive.
     Threads,
+    /// The same as with accounts, and what receivers cannot pay for is dropped before the stack has it.
+    EarlyDrop,
 }
 
 /// How long a turn is.
@@ -138,7 +140,7 @@ impl Scene {
         let (victim, others) = self.cast(traffic, turn)?;
         let mut enforcer = match turn {
             Turn::Calm | Turn::Without => None,
-            Turn::Accounts | Turn::Threads => Some(self.enforce(traffic, turn, &journal)?),
+            Turn::Accounts | Turn::Threads | Turn::EarlyDrop => Some(self.enforce(traffic, turn, &journal)?),
         };
         let mut spend = |time: Duration, enforcer: &mut Option<Enforcer>| {
             let end = Instant::now() + time;
@@ -224,11 +226,18 @@ impl Scene {
     fn enforce(&self, traffic: Traffic, turn: Turn, journal: &Kept) -> Result<Enforcer, SceneError> {
         let wanted = |cgroup: &str| Wanted { cgroup: cgroup.to_owned(), quota: None };
         let wanted: Vec<Wanted> = self.containers.iter().map(|container| wanted(container.cgroup())).collect();
-        let flooded = self.containers.iter().skip(1).take(if turn == Turn::Threads { traffic.count } else { 0 });
-        let devices: Vec<(String, String)> = flooded
-            .map(|container| (format!("{}@{}", container.device, container.namespace), container.cgroup.clone()))
-            .collect();
-        Ok(Enforcer::start(&wanted, &devices, PERIOD, &journal.0)?)
+        let means = match turn {
+            Turn::Calm | Turn::Without | Turn::Accounts => None,
+            Turn::Threads => Some(Means::Threads),
+            Turn::EarlyDrop => Some(Means::EarlyDrop),
+        };
+        let flooded = self.containers.iter().skip(1).take(traffic.count);
+        let port = |container: &Container| {
+            let device = format!("{}@{}", container.device, container.namespace);
+            Some(Port { device, cgroup: container.cgroup.clone(), means: means? })
+        };
+        let ports: Vec<Port> = flooded.filter_map(port).collect();
+        Ok(Enforcer::start(&wanted, &ports, PERIOD, &journal.0)?)
     }
 
     /// Add a row for a cgroup without network work.

@@ -1,5 +1,6 @@
 //! Quotas of cgroups that the tests make, with and without enforcement, under real packets.
 
+mod early;
 mod nested;
 
 use std::fs;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use catena_isolation::{Enforcer, Journal, Meter, Outcome, Row, Wanted};
+use catena_isolation::{Enforcer, Journal, Means, Meter, Outcome, Port, Row, Wanted};
 use catena_testing::namespace::{Place, Testbed};
 use catena_testing::skip_kernel;
 
@@ -84,12 +85,12 @@ struct Took {
     network: f64,
 }
 
-/// Measure a turn, in which quotas are enforced or not, and by threads that receive for these devices.
-fn turn(groups: &[Group], enforces: bool, devices: &[(String, String)]) -> Vec<Took> {
+/// Measure a turn, in which quotas are enforced or not, and by these means.
+fn turn(groups: &[Group], enforces: bool, ports: &[Port]) -> Vec<Took> {
     let file = Kept(journal(groups[0].name()));
     let wanted: Vec<_> = groups.iter().map(|g| Wanted { cgroup: g.name().to_owned(), quota: None }).collect();
     let mut meter = Meter::start().unwrap();
-    let mut enforcer = enforces.then(|| Enforcer::start(&wanted, devices, PERIOD, &file.0).unwrap());
+    let mut enforcer = enforces.then(|| Enforcer::start(&wanted, ports, PERIOD, &file.0).unwrap());
     let [_, status] = [if enforces { BEFORE } else { Duration::ZERO }, TURN].map(|time| {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -196,16 +197,19 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
         return skip_kernel("the kernel has no threaded NAPI (Linux 5.12 or newer)");
     }
     let namespace = bed.exec(Place::A, "ip netns identify");
-    let device = (format!("eth0@{}", namespace.trim()), groups[0].name().to_owned());
+    let port = Port {
+        device: format!("eth0@{}", namespace.trim()),
+        cgroup: groups[0].name().to_owned(),
+        means: Means::Threads,
+    };
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::SpinOn(9001, 1));
     // More than the quota can ever pay for.
     let _sender = Sender::start(&bed, 9001, 1200);
-    if !begins_with_held_threads(&groups[0], &device) {
+    if !begins_with_held_threads(&groups[0], &port) {
         return;
     }
     seen(|| {
-        let [without, with] =
-            [&[][..], std::slice::from_ref(&device)].map(|devices| turn(&groups, true, devices).remove(0));
+        let [without, with] = [&[][..], std::slice::from_ref(&port)].map(|ports| turn(&groups, true, ports).remove(0));
         // Both enforced. Seen, in five runs: 43.8 to 53.3% without threads, beyond what the quota could pay; with threads 29.8 to
         // 30.9%, and no softirq.
         let is_beyond = without.cost > 36.0 && without.network > 10.0;
@@ -213,14 +217,14 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
         holds(is_beyond && is_held, &(without, with))
     });
     assert_eq!(threads(&bed).trim(), "0");
-    lets_go_of_threads(&groups[0], &device, || threads(&bed));
+    lets_go_of_threads(&groups[0], &port, || threads(&bed));
 }
 
 /// Enforce until somebody else changes the quota: threads that receive are not left in the cgroup, held to its last deadline.
-fn lets_go_of_threads(group: &Group, device: &(String, String), threads: impl Fn() -> String) {
+fn lets_go_of_threads(group: &Group, port: &Port, threads: impl Fn() -> String) {
     let [file, other] = ["", "-other"].map(|end| Kept(journal(&format!("{}{end}", group.name()))));
     let wanted = [Wanted { cgroup: group.name().to_owned(), quota: None }];
-    let mut enforcer = Enforcer::start(&wanted, std::slice::from_ref(device), PERIOD, &file.0).unwrap();
+    let mut enforcer = Enforcer::start(&wanted, std::slice::from_ref(port), PERIOD, &file.0).unwrap();
     enforcer.step().unwrap();
     assert_eq!((threads().trim(), enforcer.is_idle()), ("1", false));
     group.give_long_quota();
@@ -237,10 +241,10 @@ fn lets_go_of_threads(group: &Group, device: &(String, String), threads: impl Fn
 }
 
 /// Start to enforce, and look at the threads of a device before the first step. Returns whether there is room to hold any; says so if not.
-fn begins_with_held_threads(group: &Group, device: &(String, String)) -> bool {
+fn begins_with_held_threads(group: &Group, port: &Port) -> bool {
     let file = Kept(journal(group.name()));
     let wanted = [Wanted { cgroup: group.name().to_owned(), quota: None }];
-    let mut enforcer = Enforcer::start(&wanted, std::slice::from_ref(device), PERIOD, &file.0).unwrap();
+    let mut enforcer = Enforcer::start(&wanted, std::slice::from_ref(port), PERIOD, &file.0).unwrap();
     let policies = policies_of("napi/eth0-");
     enforcer.step().unwrap();
     let no_room = enforcer.news().iter().any(|news| news.contains("no room"));

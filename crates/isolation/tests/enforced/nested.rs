@@ -107,19 +107,28 @@ fn a_device_is_named_once_and_for_a_cgroup_that_is_enforced() {
     let (Some(groups), Some(_)) = (Group::with_quotas(&[30, 40]), tracer()) else { return };
     let (quota, file) = (groups[0].quota(), Kept(journal(groups[0].name())));
     let wanted = [Wanted { cgroup: groups[0].name().to_owned(), quota: None }];
-    let refused = |devices: &[(&str, &str)]| {
-        let devices: Vec<_> = devices.iter().map(|(device, cgroup)| ((*device).into(), (*cgroup).into())).collect();
-        match Enforcer::start(&wanted, &devices, PERIOD, &file.0) {
+    let refused = |devices: &[(&str, &str, Means)]| {
+        let port = |&(device, cgroup, means): &(&str, &str, Means)| Port {
+            device: device.to_owned(),
+            cgroup: cgroup.to_owned(),
+            means,
+        };
+        let ports: Vec<Port> = devices.iter().map(port).collect();
+        match Enforcer::start(&wanted, &ports, PERIOD, &file.0) {
             Ok(_) => "it is not".to_owned(),
             Err(error) => error.to_string(),
         }
     };
     let [held, other] = [0, 1].map(|number| groups[number].name());
-    let said = refused(&[("lo", other)]);
+    let said = refused(&[("lo", other, Means::Threads)]);
     assert!(said.starts_with(&format!("--napi lo={other}: {other} is not enforced")), "{said}");
     let again = format!("lo@{}", std::process::id());
-    let said = refused(&[("lo", held), (&again, held)]);
-    assert!(said.starts_with(&format!("--napi {again}: the device is named twice")), "{said}");
+    for (means, option) in [(Means::Threads, "--napi"), (Means::EarlyDrop, "--early-drop")] {
+        let said = refused(&[("lo", held, Means::Threads), (&again, held, means)]);
+        assert!(said.starts_with(&format!("{option} {again}: the device is named twice")), "{said}");
+        let said = refused(&[("no-such", held, means)]);
+        assert!(said.starts_with(&format!("{option} no-such: No such file")), "{said}");
+    }
     assert_eq!(groups[0].quota(), quota);
 }
 
