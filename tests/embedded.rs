@@ -182,6 +182,23 @@ fn a_program_runs_a_plan() {
     assert!(why.contains("the plan is for other chains"), "{why}");
 }
 
+#[test]
+fn a_plan_that_was_made_for_one_file_runs_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("c.catena");
+    let of = |rule: &str| format!("chain a {{ in -> ACL(rules = [\"{rule}\"]) -> Monitor() -> out }}");
+    std::fs::write(&file, of("permit any")).expect("it can be written");
+    let made = || catena::plan(&file, ["gen:count=1", "null"]).expect("it can be planned");
+    let run = |text: &str| {
+        let chain = chain(text);
+        let run = Run::of(&chain).inside("gen:count=1").expect("a port").planned(Some(made()));
+        run.start().and_then(catena::Running::join).map_err(|error| error.to_string())
+    };
+    run(&of("permit any")).expect("it is the same");
+    let why = run(&of("deny any")).expect_err("it is for another file");
+    assert!(why.contains("the plan was made for a run of another file"), "{why}");
+}
+
 /// A report's rows of promises but for the rates that were measured.
 fn promises(report: &Value) -> Vec<[Value; 4]> {
     let rows = report["promised"].as_array().map_or(&[][..], Vec::as_slice);

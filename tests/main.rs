@@ -29,6 +29,7 @@ mod planned;
 mod product;
 mod profile;
 mod promises;
+mod promises_told;
 mod rewritten;
 mod seeds;
 mod starter;

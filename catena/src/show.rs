@@ -25,7 +25,10 @@ pub fn show(options: &ShowOptions) -> Result<ExitCode, Failure> {
     }
     let loaded = chain::parsed(&options.file, source)?;
     let (text, dot, json) = match options.stage {
-        Stage::Plan => return shown(&run::planned(&loaded, options)?, options.format),
+        Stage::Plan => {
+            let (plan, holds_all) = run::planned(&loaded, options)?;
+            return shown(&plan, holds_all, options.format);
+        }
         Stage::Policy => (loaded.graph.to_string(), loaded.graph.to_dot(), serde_json::to_value(&loaded.graph)?),
         Stage::Host => {
             let host = catena_compile::lower(&loaded.graph)?;
@@ -54,19 +57,19 @@ fn saved(source: &str, options: &ShowOptions) -> Result<ExitCode, Failure> {
         return Err(format!("{name}: this is no chain file; a plan is shown by --stage plan").into());
     }
     let plan = Plan::from_json(source).map_err(|error| format!("{name}: {error}"))?;
-    shown(&plan, options.format)
+    let holds_all = plan.is_kept() && plan.held.is_none();
+    shown(&plan, holds_all, options.format)
 }
 
 /// Show a plan.
-fn shown(plan: &Plan, format: Format) -> Result<ExitCode, Failure> {
+fn shown(plan: &Plan, holds_all: bool, format: Format) -> Result<ExitCode, Failure> {
     match format {
         Format::Text => print(Printable(Text { plan, edits: &[], changed: &[] }))?,
         Format::Json => print(serde_json::to_string_pretty(plan)? + "\n")?,
         Format::Svg => print(draw(plan))?,
         Format::Dot => return Err("--format dot: a plan is no graph; --format svg draws it".into()),
     }
-    let is_all_kept = plan.is_kept() && plan.held.is_none();
-    Ok(if is_all_kept { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if holds_all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Let Graphviz draw.

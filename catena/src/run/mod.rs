@@ -49,16 +49,15 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The plan by which a file would be run, on traffic as it comes.
+/// The plan by which a file would be run, on traffic as it comes, and whether it holds all that is promised; what it does not is said.
 ///
 /// # Errors
 /// Why it cannot be planned.
-pub fn planned(chain: &Chain, options: &ShowOptions) -> Result<Plan, Failure> {
-    let (plan, note) = for_traffic(chain, options.workers, options.seed.unwrap_or_else(fresh_seed))?;
-    if let Some(note) = note {
-        streams::tell(format_args!("catena: {note}\n"));
-    }
-    Ok(plan)
+pub fn planned(chain: &Chain, options: &ShowOptions) -> Result<(Plan, bool), Failure> {
+    let (plan, notes) = for_traffic(chain, options.workers, options.seed.unwrap_or_else(fresh_seed))?;
+    notes.iter().for_each(|note| streams::tell(format_args!("catena: {note}\n")));
+    let holds_all = notes.is_empty() && plan.is_kept();
+    Ok((plan, holds_all))
 }
 
 /// Show how far a run is until it ends.

@@ -46,7 +46,7 @@ impl Planner for Here {
         let &Unplanned { chain, ports, workers, seed, .. } = run;
         // What cannot be divided among so many workers is refused by its functions, in their own words.
         let without_promises = || match unpromised(chain, ports, workers, seed) {
-            Ok(plan) => Planned::here(plan),
+            Ok(plan) => Planned::here(plan, &chain.graph),
             Err(why) => {
                 tell(&Note::Unplanned { file: chain.name.clone(), why });
                 None
@@ -64,9 +64,9 @@ impl Planner for Here {
             return refused(why.into());
         }
         match promised(chain, ports, workers, seed) {
-            Ok((plan, less)) => {
-                less.iter().for_each(tell);
-                Planned::here(plan)
+            Ok((plan, notes)) => {
+                notes.iter().for_each(tell);
+                Planned::here(plan, &chain.graph)
             }
             Err(why) => refused(why),
         }
@@ -76,13 +76,15 @@ impl Planner for Here {
 /// The plan by which a file would be run on traffic as it comes, and what has to be said of it.
 ///
 /// # Errors
-/// Why it cannot be planned.
-pub fn for_traffic(chain: &Chain, workers: u32, seed: u64) -> Result<(Plan, Option<Note>), Failure> {
+/// Why it would be run without a plan.
+pub fn for_traffic(chain: &Chain, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
     let ports = Ports::between(Port::Null, Port::Null);
-    match promises(&chain.graph) {
-        true => promised(chain, &ports, workers, seed),
-        false => Ok((unpromised(chain, &ports, workers, seed)?, None)),
+    let unpromised = || unpromised(chain, &ports, workers, seed);
+    if !promises(&chain.graph) {
+        return Ok((unpromised()?, Vec::new()));
     }
+    promised(chain, &ports, workers, seed)
+        .or_else(|why| Ok((unpromised()?, vec![Note::NothingHolds { file: chain.name.clone(), why }])))
 }
 
 /// Whether the file promises anything, to chains or of how they stand to each other.
@@ -95,19 +97,40 @@ fn promises(graph: &PolicyGraph) -> bool {
 ///
 /// # Errors
 /// Why the file's promises are held by nothing.
-fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Option<Note>), Failure> {
-    let inputs = inputs(loaded, loaded.graph.clone(), ports, workers)?;
+fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
+    let held = |graph: PolicyGraph| held(loaded, inputs(loaded, graph, ports, workers)?, workers, seed);
+    held(loaded.graph.clone()).or_else(|why| {
+        // Who is promised less time than the functions take does not cost others what they are promised.
+        let mut graph = loaded.graph.clone();
+        let taken = graph.chains.iter_mut().filter_map(|chain| chain.promise.d_max_ns.take()).count();
+        if taken == 0 || !promises(&graph) {
+            return Err(why);
+        }
+        let (plan, mut notes) = held(graph)?;
+        notes.insert(0, Note::NotAll { file: loaded.name.clone(), why });
+        Ok((plan, notes))
+    })
+}
+
+/// The same of what is planned already.
+fn held(loaded: &Chain, inputs: Inputs, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
     let strategy = if loaded.graph.chains.len() > FEW { Strategy::Lemur } else { Strategy::Exact };
     let mut less = inputs;
-    let mut first = None;
+    let (mut first, mut nearest) = (None, None);
     for halves in 0..HALVES {
         let case = quick(less.clone(), seed)?;
         let plan = case.decide(strategy)?.plan;
-        if plan.servers.iter().any(|server| server.tasks.is_some()) {
+        let has_tasks = plan.servers.iter().any(|server| server.tasks.is_some());
+        if has_tasks && plan.is_kept() {
             let held = (halves > 0).then(|| 1.0 / f64::from(1 << halves));
-            return Ok((plan.for_part(held), held.map(|part| Note::Less { workers, part })));
+            return Ok((plan.for_part(held), Vec::from_iter(held.map(|part| Note::Less { workers, part }))));
         }
         match (plan.placement.is_some(), &plan.verdict) {
+            // A part of the rates may go with what else is promised.
+            (_, Verdict::Broken { why, .. }) if has_tasks => {
+                nearest = nearest
+                    .or(Some((plan.clone(), Note::NotAll { file: loaded.name.clone(), why: why.clone().into() })));
+            }
             // Whatever is promised, no tasks can be made.
             (true, Verdict::Broken { why, .. }) => return Err(why.clone().into()),
             (true, Verdict::Kept { .. }) => {
@@ -117,9 +140,15 @@ fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(P
             (false, Verdict::Broken { why, .. }) => first = first.or(Some(why.clone())),
             (false, Verdict::Kept { .. }) => {}
         }
+        if less.graph.chains.iter().all(|chain| chain.promise.t_min_bps == 0) {
+            break;
+        }
         for chain in &mut less.graph.chains {
             chain.promise.t_min_bps /= 2;
         }
+    }
+    if let Some((plan, note)) = nearest {
+        return Ok((plan, vec![note]));
     }
     Err(first.unwrap_or_else(|| "this machine does not carry what is promised".to_owned()).into())
 }

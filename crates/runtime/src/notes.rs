@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::{Serialize, Serializer};
+
 use crate::Failure;
 
 /// Something worth knowing that is no failure; its [`Display`](fmt::Display) is a line for people.
@@ -21,6 +23,13 @@ pub enum Note {
         workers: u32,
         /// Of each promised rate, 0 to 1.
         part: f64,
+    },
+    /// No plan holds all that a file promises, and not a part of its rates either; the run goes by the one that was found.
+    NotAll {
+        /// Its name.
+        file: String,
+        /// What is not held.
+        why: Failure,
     },
     /// What a file promises is held by no plan.
     NothingHolds {
@@ -51,9 +60,17 @@ impl fmt::Display for Note {
                 "the promised rates are more than what {workers} of this machine's cores are thought to carry; {}% of each is held",
                 100.0 * part
             ),
+            Note::NotAll { file, why } => write!(f, "not all that {file} promises is held: {why}"),
             Note::NothingHolds { file, why } => write!(f, "what {file} promises is held by nothing: {why}"),
             Note::Unplanned { file, why } => write!(f, "{file} is run without a plan: {why}"),
         }
+    }
+}
+
+/// In JSON it is the line for people.
+impl Serialize for Note {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

@@ -30,15 +30,16 @@ pub struct Planned {
     plan: Plan,
     /// Index of the server.
     server: usize,
-    /// Whether it was made for this run: its cores are nobody's, and its functions are not compared with what they cost here.
-    own: bool,
+    /// The policy of the run that it was made for, where it was: its cores are nobody's then, its functions are not compared with what
+    /// they cost here, and it may hold a part of the policy's promises.
+    own: Option<Policy>,
 }
 
 impl Planned {
-    /// Take a plan that was made for this run, on one server that runs whole chains; None: it is of another kind, or there
+    /// Take a plan that was made for a run of `graph`, on one server that runs whole chains; None: it is of another kind, or there
     /// are no functions to run.
-    pub fn here(plan: Plan) -> Option<Planned> {
-        not_for_a_run(&plan).is_none().then_some(Planned { plan, server: 0, own: true })
+    pub fn here(plan: Plan, graph: &PolicyGraph) -> Option<Planned> {
+        not_for_a_run(&plan).is_none().then(|| Planned { plan, server: 0, own: Some(Policy::of(graph)) })
     }
 
     /// Take a plan, such as `catena-plan` makes one.
@@ -56,7 +57,7 @@ impl Planned {
         if let Some(why) = not_for_a_run(&plan) {
             return Err(format!("this plan is not for workers that each run all chains, which a run has: {why}").into());
         }
-        let planned = Planned { plan, server: 0, own: false };
+        let planned = Planned { plan, server: 0, own: None };
         planned.tasks().map_or(Ok(()), check)?;
         Ok(planned)
     }
@@ -89,7 +90,7 @@ impl Planned {
     /// The workers' cores, in their order. None: workers run where they like.
     pub fn cores(&self) -> Option<Vec<usize>> {
         let cores = self.server().workers.iter().map(|worker| worker.core as usize);
-        (!self.own).then(|| cores.collect())
+        (!self.is_own()).then(|| cores.collect())
     }
 
     /// Seed of the hash by which the plan numbers flows.
@@ -107,8 +108,15 @@ impl Planned {
     /// # Errors
     /// When the chain file is not the one that was planned, or the plan is not for workers that run all of it.
     pub fn lowered(&self, host: Host, graph: &PolicyGraph) -> Result<Hosted, Failure> {
-        if !self.own {
-            self.is_for(graph)?;
+        match &self.own {
+            None => self.is_for(graph)?,
+            Some(made_for) => {
+                if let Some(difference) = made_for.difference(&Policy::of(graph)) {
+                    return Err(
+                        format!("the plan was made for a run of another file: {difference}; plan this one").into()
+                    );
+                }
+            }
         }
         let backend = OnHost { lowered: Some(host), reduce: None };
         let mut made = lower(graph, &self.plan, &[&backend])?;
@@ -155,7 +163,7 @@ impl Planned {
 
     /// Whether it was made for this run.
     pub fn is_own(&self) -> bool {
-        self.own
+        self.own.is_some()
     }
 
     /// Hold what a run measured against the plan; weights were set anew so many times.
@@ -234,7 +242,7 @@ pub fn not_here(plan: &Plan) -> Option<String> {
     if let Some(why) = not_for_a_run(plan) {
         return Some(why);
     }
-    let planned = Planned { plan: plan.clone(), server: 0, own: false };
+    let planned = Planned { plan: plan.clone(), server: 0, own: None };
     let workers = planned.tasks().map_or(planned.server().cores as usize, |tasks| tasks.workers as usize);
     if workers > MOST {
         return Some(format!("it has {workers} workers, and a run has at most {MOST}"));

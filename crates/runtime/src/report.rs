@@ -63,7 +63,7 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub planned: Option<Comparison>,
     /// What was told before packets flowed: that a promise is held in part, or by nothing; that an interface is down.
-    #[serde(skip)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<Note>,
     /// What could not be written or read to the end.
     pub problems: Vec<String>,

@@ -361,8 +361,10 @@ impl Obstacles {
             said.push(format!("{} promises {promised:.2} Gbit/s, but at most {most:.2} enter it", name(chain)));
         }
         for &(chain, ns) in &self.late {
-            let wanted = problem.chains[chain].d_max_ns / 1e3;
-            said.push(format!("{} takes at least {:.1} us, {wanted:.1} us are promised", name(chain), ns / 1e3));
+            // A promise may be of nanoseconds.
+            let (wanted, least) = (problem.chains[chain].d_max_ns / 1e3, ns / 1e3);
+            let digits = if wanted < 1.0 { 3 } else { 1 };
+            said.push(format!("{} takes at least {least:.digits$} us, {wanted:.digits$} us are promised", name(chain)));
         }
         if !said.is_empty() {
             return said.join("; ");

@@ -18,6 +18,10 @@ const FULL: f64 = 1e-3;
 /// What bounds may be missed by, relative, by solvers' tolerances.
 const SAME: f64 = 1e-4;
 
+/// What may be missing of promised rates that are out of reach, before they are not asked for at all: tasks then give what they say,
+/// and not nothing.
+const MISSING: [f64; 7] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9];
+
 /// Bounds of what classes get together, packets per second of one worker.
 pub(super) struct Bound {
     subject: Subject,
@@ -169,11 +173,14 @@ fn tries(promises: &[Promise], implied: &[Promise], bounds: &[Bound]) -> impl It
         (true, far, written),
         (false, near, written),
         (false, far, written),
-        (true, None, all),
-        (false, None, all),
     ];
+    let parts = MISSING
+        .into_iter()
+        .map(Some)
+        .chain([None])
+        .flat_map(move |missing| [(true, missing, all), (false, missing, all)]);
     let without = implied.is_empty();
-    tries.into_iter().filter(move |(_, _, all)| *all || !without).map(move |(full, missing, all)| {
+    tries.into_iter().chain(parts).filter(move |(_, _, all)| *all || !without).map(move |(full, missing, all)| {
         let ratios = if all { &both[..] } else { promises };
         let mut kept = if full { without_full(ratios, bounds) } else { ratios.to_vec() };
         kept.extend(bounds.iter().map(|bound| bound.promise(full, missing)));
