@@ -9,6 +9,7 @@
 //! One program solves one level of priority. Modules of higher levels are decided already and enter as
 //! numbers; the level has what capacity they leave.
 
+mod later;
 pub(crate) mod rates;
 
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub struct Program<'a> {
     pub sigma: &'a [f64],
     /// Cycles per second that higher levels leave.
     pub left: f64,
+    /// Those of them that later levels are promised.
+    pub reserved: f64,
     /// Seconds that the solver may take.
     pub seconds: f64,
     /// When it has to end, whatever these are.
@@ -124,6 +127,7 @@ enum Entry {
 }
 
 /// The program as columns and rows.
+#[derive(Clone)]
 struct Model {
     problem: solver::Program,
     /// Column of each module's `σ`, which is that of all modules that surely join its task, and of its `Q` if it is to be decided.
@@ -193,7 +197,7 @@ impl Program<'_> {
     }
 
     fn capacity(&self) -> f64 {
-        self.left.max(SPARE * self.graph.hz)
+        (self.left - self.reserved).max(SPARE * self.graph.hz)
     }
 
     /// The part of the level's packets that running to completion would serve.
@@ -275,6 +279,8 @@ impl Program<'_> {
                 let served = throughput.iter().map(|(column, packets)| (*column, -packets / rates));
                 let solution = model.minimise(served, &limits())?;
                 let solution = if model.keeps_shares(&solution) { solution } else { fairest };
+                let later = self.best_for_later(model.clone(), &solution, (ask, &packets, scale), limits);
+                let solution = later.unwrap_or(solution);
                 Ok(Found { worst_off: most_fair, ..self.found(&model, &solution, scale, ask)? })
             }
         }

@@ -194,21 +194,43 @@ impl Levels {
     /// Cycles per second that levels after `level` need for what `promises` say that they have at least.
     #[must_use]
     pub fn reserved(&self, graph: &Graph, promises: &[Promise], level: usize) -> f64 {
-        let mut reserved = 0.0;
-        for promise in promises {
-            let Promise::Rate { subject, least, .. } = promise else { continue };
-            if !self.is_later(subject, level) {
-                continue;
-            }
-            let all: f64 = subject.iter().map(|class| graph.classes[*class].packets).sum();
-            for class in subject {
-                let own = graph.path(*class).filter(|m| self.module[*m] > level);
-                let cycles: f64 = own.map(|m| graph.modules[m].cycles).sum::<f64>() + graph.queue_cycles;
-                reserved += least * graph.classes[*class].packets / all * cycles;
-            }
-        }
-        reserved * ROOM
+        let packets = needed(graph, promises);
+        let later = (0..graph.classes.len()).filter(|class| self.class[*class] > level);
+        let cycles = |class: ClassId| -> f64 {
+            let own = graph.path(class).filter(|m| self.module[*m] > level);
+            own.map(|m| graph.modules[m].cycles).sum::<f64>() + graph.queue_cycles
+        };
+        later.map(|class| packets[class] * cycles(class)).sum::<f64>() * ROOM
     }
+}
+
+/// Packets per second that each class has at least: what it is promised, and its part beside those that are promised something.
+fn needed(graph: &Graph, promises: &[Promise]) -> Vec<f64> {
+    let mut needed = vec![0.0_f64; graph.classes.len()];
+    for promise in promises {
+        let Promise::Rate { subject, least, .. } = promise else { continue };
+        let all: f64 = subject.iter().map(|class| graph.classes[*class].packets).sum();
+        subject.iter().for_each(|j| needed[*j] = needed[*j].max(least * graph.classes[*j].packets / all));
+    }
+    for promise in promises {
+        let (Promise::Cpu(members) | Promise::Throughput(members)) = promise else { continue };
+        let unit = |class: &ClassId| match promise {
+            Promise::Cpu(_) => graph.path(*class).map(|m| graph.modules[m].charged()).sum::<f64>(),
+            _ => 1.0,
+        };
+        let has = |subject: &Subject| subject.iter().map(|j| needed[*j] * unit(j)).sum::<f64>();
+        let part = members.iter().map(|(subject, weight)| has(subject) / weight).fold(0.0, f64::max);
+        let more: Vec<(ClassId, f64)> = members
+            .iter()
+            .flat_map(|(subject, weight)| {
+                let all: f64 = subject.iter().map(|j| graph.classes[*j].packets * unit(j)).sum();
+                let part = (part * weight / all).min(1.0);
+                subject.iter().map(move |j| (*j, part * graph.classes[*j].packets))
+            })
+            .collect();
+        more.into_iter().for_each(|(j, packets)| needed[j] = needed[j].max(packets));
+    }
+    needed
 }
 
 fn module_levels(graph: &Graph, class: &[usize]) -> Vec<usize> {

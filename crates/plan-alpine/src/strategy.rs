@@ -267,7 +267,17 @@ impl Run<'_> {
             let sigma = vec![0.0; graph.modules.len()];
             let Options { seconds, until, .. } = self.options;
             let promises = self.promises;
-            let program = Program { graph, promises, levels, level: 0, sigma: &sigma, left: graph.hz, seconds, until };
+            let program = Program {
+                graph,
+                promises,
+                levels,
+                level: 0,
+                sigma: &sigma,
+                left: graph.hz,
+                reserved: 0.0,
+                seconds,
+                until,
+            };
             let most = match ask {
                 Ask::Fewer(than) => than.saturating_sub(1),
                 _ => graph.modules.len(),
@@ -303,8 +313,8 @@ impl Run<'_> {
             let until = until.one_of(levels.count - level);
             let promises = self.promises;
             // What later levels are promised is not for this one.
-            let own = left - levels.reserved(graph, self.promises, level);
-            let program = Program { graph, promises, levels, level, sigma: &sigma, left: own, seconds, until };
+            let reserved = levels.reserved(graph, self.promises, level);
+            let program = Program { graph, promises, levels, level, sigma: &sigma, left, reserved, seconds, until };
             let own = solve(&program)?;
             for m in (0..own.len()).filter(|m| levels.module[*m] == level) {
                 sigma[m] = own[m];

@@ -76,6 +76,7 @@ fn exhaustive(graph: &Graph, promises: &[Promise], floor: f64) -> Option<usize> 
             level: 0,
             sigma: &sigma,
             left: graph.hz,
+            reserved: 0.0,
             seconds: 60.0,
             until: Until::default(),
         };
@@ -98,6 +99,7 @@ fn integer(graph: &Graph, promises: &[Promise]) -> Option<usize> {
         level: 0,
         sigma: &sigma,
         left: graph.hz,
+        reserved: 0.0,
         seconds: 60.0,
         until: Until::default(),
     };

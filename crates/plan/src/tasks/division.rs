@@ -143,6 +143,16 @@ impl Division {
             if order.iter().all(|classes| !classes.is_empty()) {
                 seen.promises.push(Promise::Priority(order.to_vec()));
             }
+            // That names everybody: who is named by nothing else is still with those that are named last.
+            let levels = relation::levels(problem.chains.len(), &problem.relations);
+            let level = |j: &usize| exits[*j].and_then(|c| levels.get(c)).copied().unwrap_or(0);
+            let unnamed = |j: &usize| order[0].contains(j) && !named(&problem.relations, exits[*j]);
+            let unnamed: Vec<usize> = (0..exits.len()).filter(unnamed).collect();
+            let earlier = |j: &usize| unnamed.first().is_some_and(|first| level(j) < level(first));
+            let earlier: Vec<usize> = (0..exits.len()).filter(earlier).collect();
+            if !earlier.is_empty() {
+                seen.promises.push(Promise::Priority(vec![earlier, unnamed]));
+            }
         }
         // Where chains begin, behind the branch that finds them.
         let begins =
@@ -461,4 +471,13 @@ fn chain_of(origins: &[Origin], module: usize) -> Option<usize> {
         Some(Origin::Node((chain, _), _)) => Some(*chain),
         _ => None,
     }
+}
+
+/// Whether a `priority` names a chain.
+fn named(relations: &[Relation], chain: Option<usize>) -> bool {
+    let names = |relation: &Relation| match relation {
+        Relation::Priority { order, .. } => order.iter().any(|traffic| Some(traffic.chain) == chain),
+        Relation::Ratio { .. } | Relation::Last(_) => false,
+    };
+    relations.iter().any(names)
 }
