@@ -144,6 +144,32 @@ fn what_cannot_be_written_is_told_before_functions_are_measured() {
     assert!(!text.contains("measuring"), "{text}");
 }
 
+/// What functions cost is kept in a file of its own, and planning reads it.
+#[test]
+fn a_plan_is_not_written_over_what_is_kept_of_the_machine() {
+    let folder = folder(&[("one.catena", ONE), ("machine.toml", MACHINE)]);
+    catena(folder.path(), "plan one.catena --rack machine.toml");
+    let kept =
+        std::fs::read_dir(folder.path().join("catena")).expect("a folder").next().expect("a file").expect("an entry");
+    let before = std::fs::read(kept.path()).expect("what is kept");
+    let output = catena(folder.path(), &format!("plan one.catena --rack machine.toml -o {}", kept.path().display()));
+    assert!(!output.status.success() && err(&output).contains("what is kept of this machine"), "{}", err(&output));
+    assert_eq!(std::fs::read(kept.path()).expect("what is kept"), before);
+}
+
+/// Whoever writes a rack or a plan writes no lines of the verdict.
+#[test]
+fn a_name_in_a_plan_is_of_one_line() {
+    let folder = folder(&[("one.catena", ONE), ("machine.toml", MACHINE)]);
+    catena(folder.path(), "plan one.catena --rack machine.toml --profile none -o plan.json");
+    let plan = std::fs::read_to_string(folder.path().join("plan.json")).expect("a plan");
+    let mut plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
+    plan["rack"] = "x\nAll promises are kept".into();
+    std::fs::write(folder.path().join("plan.json"), plan.to_string()).expect("a file");
+    let text = err(&catena(folder.path(), "show plan.json --stage plan"));
+    assert!(text.lines().count() == 1 && text.contains("is no name of a rack"), "{text}");
+}
+
 #[test]
 fn a_chain_file_given_twice_is_told_with_its_places() {
     let folder = folder(&[("one.catena", ONE), ("two.catena", TWO), ("machine.toml", MACHINE)]);

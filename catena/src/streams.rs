@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
+use catena_isolation::names;
 pub use catena_runtime::stdout::check_open;
 use catena_runtime::stdout::is_closed;
 
@@ -16,7 +17,7 @@ pub struct Printable<T>(pub T);
 impl<T: Display> Display for Printable<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = self.0.to_string();
-        let is_hidden = |c: char| c.is_control() && c != '\n';
+        let is_hidden = |c: char| names::is_hidden(c) && c != '\n';
         for part in text.split_inclusive(is_hidden) {
             match part.chars().next_back().filter(|last| is_hidden(*last)) {
                 Some(last) => {

@@ -14,7 +14,7 @@ use catena_plan::alpine;
 use catena_plan::demand;
 use catena_plan::explain::draw::draw;
 use catena_plan::problem::{Objective, Replication};
-use catena_planner::{Asked, Case, Costs, How, Inputs, Remark, Runs, Strategy};
+use catena_planner::{Asked, Case, Costs, How, Inputs, Remark, Runs, Strategy, quick};
 use catena_policy::{PolicyGraph, Value};
 use catena_runtime::fresh_seed;
 use catena_runtime::planned::not_here;
@@ -142,8 +142,12 @@ fn check_files(options: &PlanOptions, graph: Option<&PolicyGraph>) -> Result<(),
     }
     options.rack.iter().try_for_each(|path| uses.reads("--rack", path))?;
     options.from.iter().try_for_each(|path| uses.reads("--from", path))?;
-    if let Costs::File(path) = costs(options) {
-        uses.reads("--profile", path)?;
+    match costs(options) {
+        Costs::File(path) => uses.reads("--profile", path)?,
+        Costs::Measured => {
+            quick::path().iter().try_for_each(|path| uses.reads("what is kept of this machine", path))?
+        }
+        Costs::Papers => {}
     }
     options.output.iter().try_for_each(|path| uses.writes("--output", path.as_path()))?;
     options.draw.iter().try_for_each(|path| uses.writes("--draw", path.as_path()))

@@ -3,13 +3,15 @@
 /// The most characters of a name in a table.
 const WIDEST: usize = 60;
 
+/// Return whether a character is not seen itself, and may move what is: control characters, and those that turn the direction of writing.
+pub fn is_hidden(c: char) -> bool {
+    let is_format = matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
+    c.is_control() || is_format
+}
+
 /// Return a text without characters that move the cursor, end the line or turn the direction of writing: they are escaped, so that no name
 /// can look like another, or like a row or message of its own.
 pub fn printable(text: &str) -> String {
-    let is_hidden = |c: char| {
-        let is_format = matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
-        c.is_control() || is_format
-    };
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
         if is_hidden(c) { printable.extend(c.escape_default()) } else { printable.push(c) }

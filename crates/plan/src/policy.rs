@@ -248,8 +248,9 @@ mod tests {
     fn what_differs_is_named() {
         assert_eq!(policy(FILE).difference(&policy(&FILE.replace("chain b", "\n\n# the rest\nchain b"))), None);
         assert_eq!(difference("= 1 : 3", "= 3 : 1"), "relation `cpu a : b = 1 : 3` is planned, and not in the file");
-        let more = policy(FILE).difference(&policy(&format!("{FILE}priority a > b\n")));
-        assert_eq!(more.as_deref(), Some("relation `priority a > b` is in the file, and not planned"));
+        let more = policy(FILE).difference(&policy(&format!("{FILE}throughput a : b = 1 : 2\n")));
+        let expected = "relation `throughput a : b = 1 : 2` is in the file, and not planned";
+        assert_eq!(more.as_deref(), Some(expected));
         assert!(difference("tcp port 80", "tcp port 443").starts_with("class `web = \"tcp port 80\""));
         assert_eq!(difference("permit any", "permit all"), "argument `rules` of acl in chain a");
         assert_eq!(difference("(rules = \"permit any\")", ""), "argument `rules` of acl in chain a");

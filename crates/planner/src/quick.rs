@@ -144,7 +144,8 @@ fn take(sizes: Sizes, tell: &dyn Fn(&Remark<'_>)) -> Result<Profile, String> {
 }
 
 /// Where profiles of this processor and this library are kept; None: there is no place for such files.
-fn path() -> Option<PathBuf> {
+/// The file of what is kept of this machine; `None` where there is no folder for it.
+pub fn path() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
     let processor = machine::this().processor;

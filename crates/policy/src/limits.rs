@@ -16,5 +16,8 @@ pub const MAX_NODES: usize = 10_000;
 pub const MAX_EDGES: usize = 50_000;
 /// Cells (of about 64 bytes) of all values together, rule files' text included.
 pub const MAX_VALUES: usize = 1 << 22;
+/// How many times as much one may have as another by a ratio. Tasks are weighed by 16 bits, and the least has to have more than one
+/// bit's error.
+pub const MAX_RATIO: f64 = 10_000.0;
 /// Findings reported for one file.
 pub const MAX_FINDINGS: usize = 64;

@@ -64,8 +64,15 @@ impl Profile {
 
     /// A cost is a number of at least 0 at every size of at least 0, and its worst run at least its mean.
     fn check(&self, text: &str) -> Result<(), Unreadable> {
-        let cost = |number: f64| number.is_finite() && number >= 0.0;
         let wrong = |line: usize, what: String| Err(Unreadable { line, what });
+        let clock = self.machine.clock_hz;
+        if !(LEAST_HZ..=MOST_HZ).contains(&clock) {
+            let line = line_of(text, "\"clock_hz\"");
+            return wrong(
+                line,
+                format!("clock_hz is {clock}, expected cycles per second from {LEAST_HZ:e} to {MOST_HZ:e}"),
+            );
+        }
         let o = &self.overheads;
         for (name, figure) in [
             ("visit", o.visit),
@@ -78,9 +85,12 @@ impl Profile {
             ("parse", o.parse),
             ("parse_batch", o.parse_batch),
         ] {
-            if !cost(figure) {
+            if !is_cost(figure) {
                 let line = line_of(text, &format!("\"{name}\""));
-                return wrong(line, format!("overheads: {name} is {figure}, expected cycles of at least 0"));
+                return wrong(
+                    line,
+                    format!("overheads: {name} is {figure}, expected cycles from 0 to {MOST_CYCLES:e}"),
+                );
             }
         }
         for (name, function) in &self.functions {
@@ -94,13 +104,23 @@ impl Profile {
     }
 }
 
+/// Cycles per second that a machine's counter may have: its figures are of no machine else.
+const LEAST_HZ: f64 = 1e6;
+const MOST_HZ: f64 = 1e12;
+/// More cycles than any function takes: plans are reckoned in numbers that keep sixteen digits.
+const MOST_CYCLES: f64 = 1e12;
+
+fn is_cost(number: f64) -> bool {
+    (0.0..=MOST_CYCLES).contains(&number)
+}
+
 fn sound(cycles: &Cycles) -> Result<(), String> {
     let Cycles { base, per_unit, worst_factor, .. } = *cycles;
     // A line may begin below 0, if it is above at the sizes that were measured.
-    if !base.is_finite() || !per_unit.is_finite() || !cycles.line_error.is_finite() {
-        return Err("base, per_unit and line_error are numbers".to_owned());
+    if ![base, per_unit, cycles.line_error].iter().all(|number| number.abs() <= MOST_CYCLES) {
+        return Err(format!("base, per_unit and line_error are numbers of {MOST_CYCLES:e} at most"));
     }
-    if !worst_factor.is_finite() || worst_factor < 1.0 {
+    if !(1.0..=MOST_CYCLES).contains(&worst_factor) {
         return Err(format!("worst_factor is {worst_factor}, expected at least 1"));
     }
     let alone = cycles.alone.unwrap_or_default();
@@ -112,8 +132,8 @@ fn sound(cycles: &Cycles) -> Result<(), String> {
         ("alone.per_flow", alone.per_flow),
     ];
     for (name, each) in figures {
-        if !each.is_finite() || each < 0.0 {
-            return Err(format!("{name} is {each}, expected cycles of at least 0"));
+        if !is_cost(each) {
+            return Err(format!("{name} is {each}, expected cycles from 0 to {MOST_CYCLES:e}"));
         }
     }
     let least = cycles.runs.iter().map(|run| run.size).reduce(f64::min).unwrap_or(0.0);
@@ -217,6 +237,14 @@ mod tests {
         assert!(low.what.contains("ACL") && low.what.contains("0.5") && low.line > 1, "{low}");
         let negative = Profile::from_text(&text.replace("\"queue\": 9.0", "\"queue\": -9.0")).unwrap_err();
         assert!(negative.what.contains("queue is -9"), "{negative}");
+        let much = Profile::from_text(&text.replace("\"queue\": 9.0", "\"queue\": 1e30")).unwrap_err();
+        assert!(much.what.contains("expected cycles from 0 to 1e12"), "{much}");
+        for clock in ["0", "-1", "1e308"] {
+            let clock = text.replace("\"clock_hz\": 2000000000.0", &format!("\"clock_hz\": {clock}"));
+            let odd = Profile::from_text(&clock).unwrap_err();
+            assert!(odd.what.contains("expected cycles per second") && odd.line > 1, "{odd}");
+        }
+        assert!(profile(1e30, 0.0, 1.0).to_text().is_err() && profile(1.0, 1e30, 1.0).to_text().is_err());
         assert!(profile(f64::NAN, 0.0, 1.0).to_text().is_err());
     }
 }

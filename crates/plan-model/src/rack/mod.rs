@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use parse::{MAX_CORES, MAX_SERVERS, MAX_SOURCE, PACKET_BYTES, Parsed, parse};
 pub use read_switch::{BOUNCE_NS, ENTRIES, PASS_NS, TOFINO};
+pub use section::{NAME, is_name};
 
 /// A rack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

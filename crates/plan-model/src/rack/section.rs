@@ -140,7 +140,14 @@ impl<'a> Section<'a> {
         let Some(value) = self.find(key) else {
             return self.absent(key, default, expected, findings);
         };
-        read_text(value, key, expected, findings)
+        let text = read_text(value, key, expected, findings)?;
+        if !is_name(&text.value) {
+            let message = format!("`{key}` is no word that fits a line of a table");
+            let finding = Diagnostic::error(Code::Literal, span(value.span()), message);
+            findings.push(finding.label(format!("expected {expected}, of {NAME} printable characters at most")));
+            return None;
+        }
+        Some(text)
     }
 
     /// `true` or `false`.
@@ -220,6 +227,15 @@ pub fn read_amount(
             None
         }
     }
+}
+
+/// The most characters of a name.
+pub const NAME: usize = 64;
+
+/// Whether a text may be a name in a plan: tables and messages are of lines, and whoever writes a rack must not write lines of them.
+pub fn is_name(text: &str) -> bool {
+    let is_seen = |c: char| c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ';
+    !text.is_empty() && text.chars().count() <= NAME && text.chars().all(is_seen)
 }
 
 /// The string that `value` is; an empty one is none.

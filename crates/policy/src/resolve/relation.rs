@@ -6,6 +6,7 @@ use super::{Frame, Resolver};
 use crate::ast::{self, Item, RelationWord};
 use crate::diagnostic::{Code, Diagnostic, likely};
 use crate::graph::{Chain, Relation, Subject};
+use crate::limits::MAX_RATIO;
 use crate::span::{Name, Span};
 use crate::value::Value;
 
@@ -15,6 +16,7 @@ impl<'a> Resolver<'a> {
         let mut relations = Vec::new();
         let mut before: HashMap<Subject, Vec<Subject>> = HashMap::new();
         let mut ratios: HashMap<RelationWord, Ratios> = HashMap::new();
+        let mut shared: Vec<(&ast::Relation, Vec<Subject>)> = Vec::new();
         for item in items {
             let Item::Relation(relation) = item else {
                 continue;
@@ -30,6 +32,7 @@ impl<'a> Resolver<'a> {
             let Some(weights) = self.weights(relation) else {
                 continue;
             };
+            shared.push((relation, subjects.clone()));
             let weighted: Vec<(Subject, f64)> = subjects.into_iter().zip(weights).collect();
             self.ratio(relation, &weighted, ratios.entry(relation.word).or_default());
             relations.push(match relation.word {
@@ -38,7 +41,28 @@ impl<'a> Resolver<'a> {
                 RelationWord::Share | RelationWord::Priority => Relation::Share(weighted),
             });
         }
+        shared.iter().for_each(|(relation, subjects)| self.ranked(relation, subjects, &before));
         relations
+    }
+
+    /// Report a ratio of two of which one comes before the other: it would have all that the ratio gives the other.
+    fn ranked(&mut self, relation: &ast::Relation, subjects: &[Subject], before: &HashMap<Subject, Vec<Subject>>) {
+        for (pair, names) in subjects.windows(2).zip(relation.members.windows(2)) {
+            let [one, other] = pair else { continue };
+            let order = match (reaches(before, *one, *other), reaches(before, *other, *one)) {
+                (false, false) => continue,
+                (true, _) => [&names[0].node, &names[1].node],
+                (false, true) => [&names[1].node, &names[0].node],
+            };
+            let message = format!(
+                "`{}` and `{}` are in a ratio, and by `priority` `{}` comes before `{}`",
+                names[0].node, names[1].node, order[0], order[1]
+            );
+            let finding = Diagnostic::error(Code::Relation, names[0].span.to(names[1].span), message);
+            self.find(
+                finding.label("who comes first has what it can get, whatever the ratio").help("keep one of the two"),
+            );
+        }
     }
 
     fn subjects(&mut self, relation: &ast::Relation, chains: &HashMap<&str, u32>) -> Option<Vec<Subject>> {
@@ -132,6 +156,15 @@ impl<'a> Resolver<'a> {
                 return None;
             }
             weights.push(weight);
+        }
+        let most = weights.iter().copied().fold(0.0, f64::max);
+        if let Some((least, expr)) = weights.iter().zip(&relation.weights).min_by(|a, b| a.0.total_cmp(b.0))
+            && most / least > MAX_RATIO
+        {
+            let message = format!("a ratio of 1 to {:.0} is finer than tasks can be weighed", most / least);
+            let finding = Diagnostic::error(Code::Relation, expr.span, message);
+            self.find(finding.label(format!("expected at most {MAX_RATIO} times as much of one as of another")));
+            return None;
         }
         if weights.len() != relation.members.len() {
             let message = format!("names: {}, weights: {}", relation.members.len(), weights.len());
