@@ -146,7 +146,7 @@ impl Enforcer {
         let now = Instant::now();
         let came = accounts.since(&self.accounts);
         let elapsed = nanoseconds(now - self.at);
-        self.meter.forget(&accounts, &self.accounts);
+        self.meter.forget(&accounts);
         (self.accounts, self.at) = (accounts, now);
         let follows = now - self.followed >= FOLLOW;
         if follows {
@@ -220,8 +220,13 @@ impl Enforcer {
     }
 }
 
-/// Return whether this kernel keeps the time of interrupts apart from that of processes (`CONFIG_IRQ_TIME_ACCOUNTING`).
+/// Return whether this kernel keeps the time of interrupts apart from that of processes: it can (`CONFIG_IRQ_TIME_ACCOUNTING`), and
+/// was not told otherwise when it began (`tsc=noirqtime`).
 fn irqs_apart() -> bool {
+    let told = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    if told.split_whitespace().filter_map(|word| word.strip_prefix("tsc=")).any(|how| how == "noirqtime") {
+        return false;
+    }
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     symbols.lines().any(|line| line.split([' ', '\t']).nth(2) == Some("irqtime_account_irq"))
 }

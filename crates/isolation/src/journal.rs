@@ -60,6 +60,8 @@ pub enum Entry {
         /// The one that it was put into.
         to: PathBuf,
     },
+    /// What a newer version changed, as it wrote that down. It keeps nothing else from being restored.
+    Unknown(String),
 }
 
 /// What became of an entry.
@@ -338,6 +340,7 @@ impl Entry {
             Entry::Quota { folder, was, .. } => format!("quota of {} ({was})", folder.display()),
             Entry::Threaded { device, was } => format!("threaded NAPI of {device} ({})", u8::from(*was)),
             Entry::Thread { pid, from, .. } => format!("kernel thread {pid} ({})", from.display()),
+            Entry::Unknown(line) => format!("what a newer Catena changed (`{}`)", line.replace('\t', " ")),
         }
     }
 
@@ -355,6 +358,7 @@ impl Entry {
             Entry::Thread { pid, began, from, to } => {
                 format!("thread\t{pid}\t{began}\t{}\t{}\n", from.display(), to.display())
             }
+            Entry::Unknown(line) => format!("{line}\n"),
         }
     }
 
@@ -380,7 +384,10 @@ impl Entry {
                 let (pid, began) = (word()?.parse().ok()?, word()?.parse().ok()?);
                 Entry::Thread { pid, began, from: word()?.into(), to: word()?.into() }
             }
-            _ => return None,
+            other => {
+                let is_kind = !other.is_empty() && other.bytes().all(|byte| byte.is_ascii_lowercase());
+                return (is_kind && word().is_some()).then(|| Entry::Unknown(line.to_owned()));
+            }
         };
         word().is_none().then_some(entry)
     }
@@ -390,6 +397,9 @@ impl Entry {
             Entry::Quota { .. } => self.quota().map_or(Outcome::Gone, |changed| changed.restore()),
             Entry::Threaded { device, was } => threaded::restore(device, *was),
             Entry::Thread { pid, began, from, to } => threaded::put_back(*pid, *began, from, to),
+            Entry::Unknown(_) => {
+                Outcome::Refused("this version does not know it: start the one that wrote it".to_owned())
+            }
         };
         Undone { what: self.what(), outcome }
     }

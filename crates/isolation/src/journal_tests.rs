@@ -84,6 +84,22 @@ fn the_next_start_restores_what_a_killed_one_left() {
     assert!(Journal::open(&place.journal()).unwrap().1.is_empty());
 }
 
+/// Who goes back to an older version has restored what that one knows, and is told of the rest, which stays written down.
+#[test]
+fn what_a_newer_version_changed_keeps_nothing_else_from_being_restored() {
+    let place = Place::new();
+    drop(Journal::open(&place.journal()).unwrap());
+    place.set(20_000);
+    let newer = "queue\teth0\t7\n";
+    fs::write(place.journal(), format!("{HEADING}{newer}{}", place.entry().line())).unwrap();
+    let (journal, undone) = Journal::open(&place.journal()).unwrap();
+    let [Outcome::Restored, Outcome::Refused(why)] = &outcomes(&undone)[..] else { panic!("{undone:?}") };
+    assert!(why.contains("start the one that wrote it") && undone[1].what.contains("`queue eth0 7`"), "{undone:?}");
+    assert_eq!(place.now(), WAS);
+    Place::kill(journal);
+    assert_eq!(fs::read_to_string(place.journal()).unwrap(), format!("{HEADING}{newer}"));
+}
+
 #[test]
 fn what_others_changed_is_left_and_what_is_gone_is_skipped() {
     let place = Place::new();

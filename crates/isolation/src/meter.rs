@@ -145,7 +145,7 @@ impl Meter {
         }
         status.cgroups.sort_by_key(|row| std::cmp::Reverse((row.softirq_ns, row.hosted_ns)));
         self.before = std::mem::replace(&mut self.cgroups, cgroups);
-        self.tracer.forget(&accounts, &self.accounts);
+        self.forget(&accounts);
         (self.accounts, self.read) = (accounts, now);
         Ok(status)
     }
@@ -160,9 +160,10 @@ impl Meter {
         &mut self.tracer
     }
 
-    /// Close accounts of cgroups that are gone, by two readings of [`Self::tracer`].
-    pub fn forget(&mut self, now: &Accounts, before: &Accounts) {
-        self.tracer.forget(now, before);
+    /// Close accounts of cgroups that are gone, by a reading of [`Self::tracer`]: those to which nothing came since the last report, for
+    /// what came is still to be reported.
+    pub fn forget(&mut self, now: &Accounts) {
+        self.tracer.forget(now, &self.accounts);
     }
 
     /// Return the CPU that a cgroup's own processes took in the interval that was read last, in ns.
