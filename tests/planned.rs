@@ -32,6 +32,26 @@ fn planned() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
+/// A plan says what there would be if more came than can be done: where less comes, nothing is off.
+#[test]
+fn what_did_not_come_is_not_what_is_off() {
+    let (_folder, path) = planned();
+    let run = |traffic: &str| -> Value {
+        let output = catena(&path, &["run", "two.catena", "--in", traffic, "--plan", "plan.json", "--json"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let few = run("gen:flows=20,size=512,proto=udp:1+tcp:1,rate=20Mbps,count=1000,time=wall");
+    let notes = |report: &Value, of: &str| -> Vec<Value> {
+        report["planned"][of].as_array().expect("rows").iter().map(|row| row["note"].clone()).collect()
+    };
+    assert_eq!(notes(&few, "chains"), ["all that came", "all that came"]);
+    assert!(notes(&few, "functions").iter().all(|note| note == "few packets"), "{few}");
+    let many = run("gen:flows=200,size=512,proto=udp:1+tcp:1,count=400000");
+    assert_eq!(notes(&many, "chains")[0], Value::Null, "a waits for b, and loses packets: {many}");
+    assert!(notes(&many, "functions").iter().all(Value::is_null), "{many}");
+}
+
 #[test]
 fn a_plan_divides_a_run_and_every_packet_is_accounted_for() {
     let (_folder, path) = planned();

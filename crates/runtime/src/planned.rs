@@ -180,16 +180,20 @@ impl Planned {
                 };
                 if let Some(cycles) = function.cycles {
                     let name = module(&chain.name, &function.name);
-                    functions.push(Residual::new(name, cycles, row.cycles_per_packet));
+                    let few = (row.packets < FEW).then_some("few packets");
+                    functions.push(Residual { note: few, ..Residual::new(name, cycles, row.cycles_per_packet) });
                 }
             }
             // What is planned is what enters a chain: what its first functions take in, behind a queue.
-            let bytes = Entered::of(graph, written, report).unwrap_or_default().taken;
+            let entered = Entered::of(graph, written, report).unwrap_or_default();
             let own = |class: &&planned::ClassFigures| class.name.split('/').next() == Some(&chain.name);
             let classes = self.tasks().into_iter().flat_map(|tasks| &tasks.classes).filter(own);
             let packets: f64 = classes.map(|class| class.packets).sum();
             let planned = packets * self.plan.packet_bytes * 8.0;
-            chains.push(Residual::new(chain.name.clone(), planned, bytes as f64 * 8.0 / report.seconds.max(1e-9)));
+            let measured = entered.taken as f64 * 8.0 / report.seconds.max(1e-9);
+            // The plan is of what there would be if more came.
+            let all = (measured < planned && entered.taken >= entered.came).then_some("all that came");
+            chains.push(Residual { note: all, ..Residual::new(chain.name.clone(), planned, measured) });
         }
         let mut framework = Vec::new();
         if let Some(tasks) = self.tasks() {
@@ -313,27 +317,34 @@ pub struct Residual {
     pub measured: f64,
     /// (measured − planned) / planned.
     pub residual: f64,
+    /// Why the two are not to be compared, where they are not: all that came was taken, and it was less than planned; or of so few
+    /// packets no mean is to be had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'static str>,
 }
+
+/// Of fewer packets a function's first ones are a good part, which cost many times as much.
+const FEW: u64 = 10_000;
 
 impl Residual {
     fn new(name: String, planned: f64, measured: f64) -> Residual {
         let residual = if planned > 0.0 { (measured - planned) / planned } else { 0.0 };
-        Residual { name, planned, measured, residual }
+        Residual { name, planned, measured, residual, note: None }
     }
 }
 
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = ["", "planned", "measured", "off by"];
-        let percent = |part: f64| format!("{:+.1}%", part * 100.0);
+        let off = |row: &Residual| row.note.map_or_else(|| format!("{:+.1}%", row.residual * 100.0), str::to_owned);
         let mut table = Table::new(&columns, &[false, true, true, true]);
         for row in self.functions.iter().chain(&self.framework) {
             let cycles = |n: f64| format!("{n:.0} cycles");
-            table.row([row.name.clone(), cycles(row.planned), cycles(row.measured), percent(row.residual)]);
+            table.row([row.name.clone(), cycles(row.planned), cycles(row.measured), off(row)]);
         }
         for row in &self.chains {
             let rate = |bps: f64| format!("{:.1} Mbit/s", bps / 1e6);
-            table.row([format!("chain {}", row.name), rate(row.planned), rate(row.measured), percent(row.residual)]);
+            table.row([format!("chain {}", row.name), rate(row.planned), rate(row.measured), off(row)]);
         }
         write!(f, "\n{table}")?;
         match self.weighed {

@@ -354,7 +354,11 @@ impl<'a, P: Planner> Run<'a, P> {
         if self.has_tenants && division.is_none() {
             let name = names.tenants;
             return Err(
-                format!("{name}: this run has no plan by which CPU is divided: what was told before says why").into()
+                format!(
+                    "{name}: this run has no plan by which CPU is divided: a replay has none, whose packets come as fast as they are taken \
+                     (an interface's, or those of `time=wall`, come as they come), or what was told before says why"
+                )
+                .into()
             );
         }
         let weighed = division.map(|division| Weighed { division, several: chain.graph.chains.len() > 1, shares });
