@@ -49,7 +49,7 @@ fn what_did_not_come_is_not_what_is_off() {
     assert!(notes(&few, "functions").iter().all(|note| note == "few packets"), "{few}");
     let many = run("gen:flows=200,size=512,proto=udp:1+tcp:1,count=400000");
     assert_eq!(notes(&many, "chains")[0], Value::Null, "a waits for b, and loses packets: {many}");
-    assert!(notes(&many, "functions").iter().all(Value::is_null), "{many}");
+    assert_eq!(notes(&many, "functions").last(), Some(&Value::Null), "{many}");
 }
 
 #[test]
