@@ -84,12 +84,14 @@ fn tree(planned: &SchedulerTree, ids: &[TaskId], others: &[TaskId]) -> Tree {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Work {
     packets: f64,
+    bytes: f64,
     cycles: f64,
 }
 
 impl Work {
     fn since(self, before: Work) -> Work {
-        Work { packets: self.packets - before.packets, cycles: self.cycles - before.cycles }
+        let (packets, bytes) = (self.packets - before.packets, self.bytes - before.bytes);
+        Work { packets, bytes, cycles: self.cycles - before.cycles }
     }
 }
 
@@ -151,6 +153,8 @@ pub struct Weights {
     /// What everything costs, as far as is known, and the last measurements: of modules, of entrances, of sources.
     costs: Measured,
     samples: [Vec<Samples>; 3],
+    /// By module of the division: bits of a packet that came to the queue in front of it; 0: not known.
+    bits: Vec<f64>,
     set: SchedulerTree,
     tenants: Option<Tenants>,
     /// With what is left to tenants.
@@ -187,6 +191,7 @@ impl Weights {
         let tenants = Tenants::of(&division, &shares);
         let mut weights = Weights {
             samples,
+            bits: vec![0.0; names.len()],
             division,
             workers,
             names,
@@ -226,15 +231,19 @@ impl Weights {
             tenants.account(&now, &self.before);
         }
         self.learn(&now);
-        let came: Vec<f64> =
-            now.entrances.iter().zip(&self.before.entrances).map(|(now, b)| now.since(*b).packets).collect();
+        let entered: Vec<Work> =
+            now.entrances.iter().zip(&self.before.entrances).map(|(now, b)| now.since(*b)).collect();
+        let came: Vec<f64> = entered.iter().map(|work| work.packets).collect();
+        for (bits, work) in self.bits.iter_mut().zip(&entered).filter(|(_, work)| work.packets >= ENOUGH) {
+            *bits = work.bytes * 8.0 / work.packets;
+        }
         let read = now.tasks[0].since(self.before.tasks[0]).packets;
         self.before = now;
         if !busy {
             return;
         }
         let costs = self.with_strangers(read, came.iter().sum());
-        if let Some(tree) = self.division.weighed(&costs, &came).filter(|tree| !is_same(tree, &self.set)) {
+        if let Some(tree) = self.division.weighed(&costs, &came, &self.bits).filter(|tree| !is_same(tree, &self.set)) {
             self.set = tree;
             self.times += 1;
         }
@@ -285,6 +294,7 @@ impl Weights {
             let sum = |into: &mut Work, name: &str| {
                 for node in worker.modules.get(name).into_iter().flatten() {
                     into.packets += node.input.packets.get() as f64;
+                    into.bytes += node.input.bytes.get() as f64;
                     into.cycles += node.cycles.get() as f64;
                 }
             };

@@ -333,18 +333,25 @@ impl Division {
         }
     }
 
-    /// Whose turn it is at the costs that were measured, where so many packets came to each module that a task begins at: the
-    /// same tasks, weighed again. None: at these costs no weights are found.
+    /// Whose turn it is at the costs that were measured, where so many packets came to each module that a task begins at, of so many
+    /// bits (0: not known): the same tasks, weighed again. None: at these costs no weights are found.
     #[must_use]
-    pub fn weighed(&self, costs: &Measured, came: &[f64]) -> Option<SchedulerTree> {
-        let seen = Alpine { graph: self.mixed(came), ..self.alpine.clone() };
-        let tasks = rates::weigh_again(&seen, (&self.promises, &self.implied), &self.bounds, costs, self.options)?;
+    pub fn weighed(&self, costs: &Measured, came: &[f64], bits: &[f64]) -> Option<SchedulerTree> {
+        let bounds = rates::sized(&self.bounds, |subject| {
+            let entries = subject.iter().map(|class| self.alpine.graph.entry(*class));
+            let told =
+                entries.filter_map(|entry| Some((*came.get(entry)?, *bits.get(entry).filter(|bits| **bits > 0.0)?)));
+            let (packets, bits) = told.fold((0.0, 0.0), |(all, sum), (came, bits)| (all + came, sum + came * bits));
+            (packets > 0.0).then(|| bits / packets)
+        });
+        let seen = Alpine { graph: self.mixed(came, &bounds), ..self.alpine.clone() };
+        let tasks = rates::weigh_again(&seen, (&self.promises, &self.implied), &bounds, costs, self.options)?;
         Some(self.tree(&tasks))
     }
 
     /// The pipeline with as much of each chain as came, in the ratio: no less in all than was thought, for more comes than can
     /// be done, and of no chain less than it is promised.
-    fn mixed(&self, came: &[f64]) -> Graph {
+    fn mixed(&self, came: &[f64], bounds: &[Bound]) -> Graph {
         let mut graph = self.alpine.graph.clone();
         let entries: Vec<usize> = (0..graph.classes.len()).map(|class| graph.entry(class)).collect();
         // What comes to no function waits nowhere, and nobody counts it.
@@ -364,7 +371,7 @@ impl Division {
             let part = (arrived(*entry) / all).max(HARDLY_ANY);
             class.packets *= part * thought / by_entry[*entry];
         }
-        let short = self.bounds.iter().map(|bound| bound.missing(&graph)).fold(1.0, f64::max);
+        let short = bounds.iter().map(|bound| bound.missing(&graph)).fold(1.0, f64::max);
         graph.classes.iter_mut().for_each(|class| class.packets *= short);
         graph
     }

@@ -25,6 +25,8 @@ const MISSING: [f64; 7] = [0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9];
 /// Bounds of what classes get together, packets per second of one worker.
 pub(super) struct Bound {
     subject: Subject,
+    /// Bits of a packet: what is promised, allowed and brought is bits.
+    bits: f64,
     least: f64,
     most: Option<f64>,
     /// Whether the plan gives it all that it may have.
@@ -48,6 +50,7 @@ pub(super) fn bounds(
         let full = most.is_some_and(|most| planned >= most * (1.0 - FULL));
         bounds.push(Bound {
             subject: classes(c),
+            bits: chain.packet_bits(),
             least: packets(chain.t_min_bps),
             most: most.map(packets),
             full: full && planned > 0.0,
@@ -63,12 +66,13 @@ pub(super) fn bounds(
             continue;
         };
         let subject = chains.iter().flat_map(|c| classes(*c)).collect();
-        bounds.push(Bound { subject, least: 0.0, most: Some(bps / bits / workers), full: false });
+        bounds.push(Bound { subject, bits, least: 0.0, most: Some(bps / bits / workers), full: false });
     }
     if let Some(chain) = problem.chains.iter().find(|chain| chain.nodes.is_empty()) {
         let subject = (0..problem.chains.len()).flat_map(&classes).collect();
         let all: f64 = about.nics_bps.iter().sum();
-        bounds.push(Bound { subject, least: 0.0, most: Some(all / chain.packet_bits() / workers), full: false });
+        let bits = chain.packet_bits();
+        bounds.push(Bound { subject, bits, least: 0.0, most: Some(all / bits / workers), full: false });
     }
     bounds.retain(|bound| !bound.subject.is_empty());
     bounds
@@ -97,6 +101,17 @@ impl Bound {
         };
         Promise::Rate { subject, least, most: self.most }
     }
+}
+
+/// The bounds where packets have as many bits as `bits` says of those of some classes; None: as many as planned.
+pub(super) fn sized(bounds: &[Bound], bits: impl Fn(&Subject) -> Option<f64>) -> Vec<Bound> {
+    let sized = |bound: &Bound| {
+        let (subject, now) = (bound.subject.clone(), bits(&bound.subject).unwrap_or(bound.bits));
+        let times = bound.bits / now;
+        let (least, most) = (bound.least * times, bound.most.map(|most| most * times));
+        Bound { subject, bits: now, least, most, full: bound.full }
+    };
+    bounds.iter().map(sized).collect()
 }
 
 /// The tasks of `graph` that keep `promises` and hold `bounds`; `entries` are the modules by which chains are entered. Where

@@ -200,6 +200,24 @@ fn functions_of_the_return_direction_are_at_the_end_of_every_way_and_cost_its_ta
     assert_eq!(plan.tasks.iter().map(modules).collect::<Vec<_>>(), ["port classify a/b"]);
 }
 
+/// A promise is of bits: where packets are shorter than planned, it is of more of them.
+#[test]
+fn shorter_packets_are_more_packets_of_what_is_promised() {
+    let source = "class w = \"tcp\"\nclass v = \"udp\"\nchain a for w { promise 1Gbps.. in -> A -> out }\n\
+        chain b for v { in -> B -> out }\npriority b > a\n";
+    let policy = policy(source);
+    let mut problem = problem(&policy);
+    problem.chains[0].t_min_bps = 1e9;
+    let division = Division::of(&policy, &problem, 0, &placed(&[1e9, 1e9]), FEWEST, Until::default()).unwrap();
+    let mut came = vec![0.0; division.modules().len()];
+    division.tasks().for_each(|(start, _)| came[start] = 1e6);
+    let of = |bits: f64| division.weighed(&division.planned(), &came, &vec![bits; came.len()]).unwrap();
+    let planned = problem.chains[0].packet_bits();
+    assert_eq!(of(0.0), of(planned), "what is not known is as planned");
+    assert_ne!(of(planned), of(planned / 4.0));
+    assert_eq!(of(planned / 4.0), of(planned / 4.0));
+}
+
 #[test]
 fn tasks_that_nobody_had_time_to_look_for_keep_what_is_promised() {
     // Two classes of one chain share as one subject: no closed form knows the tasks.
@@ -221,7 +239,7 @@ fn tasks_that_nobody_had_time_to_look_for_keep_what_is_promised() {
         // A run makes the same ones of it, and they can be weighed again.
         let again = Division::of(&policy, &problem, 0, &placement, objective, over).unwrap();
         assert_eq!(again.figures(), plan);
-        assert!(again.weighed(&again.planned(), &[]).is_some());
+        assert!(again.weighed(&again.planned(), &[], &[]).is_some());
         let enough = of(&policy, &problem, 0, &placement, objective).unwrap();
         assert!(!enough.cut_short, "{objective:?}");
     }
