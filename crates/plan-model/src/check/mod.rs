@@ -48,8 +48,8 @@ pub struct Report {
     pub chains: Vec<ChainReport>,
     /// Cycles per second of each subgroup and of its cores, in the placement's order.
     pub subgroups: Vec<Amount>,
-    /// Cycles per packet of the chain that each subgroup takes with its cores, in the placement's order.
-    pub cycles: Vec<f64>,
+    /// Cycles per packet of the chain that each subgroup takes with one core, and with several, in the placement's order.
+    pub cycles: Vec<[f64; 2]>,
     /// Whether each subgroup may have several cores, in the placement's order.
     pub replicable: Vec<bool>,
     /// Cores of each server.
@@ -227,7 +227,7 @@ impl Check<'_> {
             let Some(group) = group else {
                 self.violations.push(Violation::NoSubgroup { chain: name, nodes });
                 self.report.subgroups.push(Amount::default());
-                self.report.cycles.push(0.0);
+                self.report.cycles.push([0.0; 2]);
                 self.report.replicable.push(false);
                 continue;
             };
@@ -246,7 +246,7 @@ impl Check<'_> {
                 self.violations.push(Violation::Cycles { chain: name, nodes, cores, cycles });
             }
             self.report.subgroups.push(cycles);
-            self.report.cycles.push(cost);
+            self.report.cycles.push([group.cost_alone, group.cost_spread]);
             self.report.replicable.push(group.replicable);
         }
     }

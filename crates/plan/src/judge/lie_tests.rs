@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::tests::{drawn, explained};
+use super::whole_tests::two;
 use crate::plan::Plan;
 use catena_plan_lemur::{Strategy, place};
 use catena_plan_model::random::Random;
@@ -376,4 +377,21 @@ fn a_lie_is_refused_with_its_place() {
     lying["chains"][1]["name"] = json!("other");
     let why = Plan::from_json(&lying.to_string()).expect_err("there is no such chain");
     assert!(why.contains("chains[1].name: the plan says \"other\", it is \"c1\""), "{why}");
+}
+
+#[test]
+fn figures_of_about_one_core_are_those_of_one_or_of_several() {
+    let plan = two(["promise 1Gbps..", "promise 1Gbps.."], "throughput x : y = 1 : 1");
+    let mut honest = serde_json::to_value(&plan).expect("JSON");
+    // As solvers leave it where two chains share two cores.
+    for cores in ["/placement/subgroups/0/cores", "/servers/0/subgroups/0/cores", "/chains/0/bounds/1/cores"] {
+        assert!(change(&mut honest, cores, |cores| *cores = json!(0.999_999_999_999_999_8)));
+    }
+    Plan::from_json(&honest.to_string()).expect("it is as true as before");
+    for (figure, factor) in [("cycles", 0.01), ("cycles", 1.1), ("capacity_bps", 3.0), ("load", 7.0)] {
+        let mut lying = honest.clone();
+        assert!(times(&mut lying, &format!("/servers/0/subgroups/0/{figure}"), factor));
+        let why = Plan::from_json(&lying.to_string()).expect_err(figure);
+        assert!(why.contains(&format!("servers[0].subgroups[0].{figure}: ")), "{why}");
+    }
 }
