@@ -22,8 +22,11 @@ use crate::remarks::Remark;
 const MOST_SIZES: usize = 4;
 /// Bytes of the largest file of kept figures that is read.
 const MOST_BYTES: u64 = 1 << 26;
-/// Sizes that differ by less are one, as a part.
-const ALIKE: f64 = 0.1;
+/// Sizes of which the larger is no more than so many times the other one are one: a rule more is no reason to measure for seconds, and
+/// what is measured so is rough.
+const ALIKE: f64 = 2.0;
+/// So are sizes up to this one: all of it lies in the nearest cache.
+const SMALL: f64 = 16.0;
 
 /// What these functions cost on this machine: as it is kept, or else measured now. None, and `tell` hears why, where that
 /// cannot be done: then a plan is by papers' figures, which it marks.
@@ -87,7 +90,7 @@ fn wanted<'a>(nodes: impl Iterator<Item = &'a Node>, catalogue: &Catalogue) -> S
 }
 
 fn alike(a: f64, b: f64) -> bool {
-    (a - b).abs() <= ALIKE * a.max(b)
+    a.max(b) <= (ALIKE * a.min(b)).max(SMALL)
 }
 
 /// Of what is wanted the functions that were not measured at all of their sizes; each with the sizes that it was measured at
@@ -144,7 +147,6 @@ fn take(sizes: Sizes, tell: &dyn Fn(&Remark<'_>)) -> Result<Profile, String> {
 }
 
 /// Where profiles of this processor and this library are kept; None: there is no place for such files.
-/// The file of what is kept of this machine; `None` where there is no folder for it.
 pub fn path() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let folder = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
@@ -175,5 +177,16 @@ fn keep(profile: &Profile, path: &Path, tell: &dyn Fn(&Remark<'_>)) {
     };
     if let Err(why) = write() {
         tell(&Remark::NotKept(&why.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_more_is_not_measured_again_and_ten_times_as_many_are() {
+        assert!(alike(1.0, 3.0) && alike(3.0, 1.0) && alike(0.0, 16.0) && alike(100.0, 101.0) && alike(50.0, 100.0));
+        assert!(!alike(3.0, 50.0) && !alike(1000.0, 100.0) && !alike(0.0, 17.0) && !alike(100.0, 201.0));
     }
 }
