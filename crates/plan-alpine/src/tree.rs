@@ -15,7 +15,7 @@ const BURST_SECONDS: f64 = 1e-2;
 
 /// A node of a scheduler tree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum SchedulerTree {
     /// A task, by its index in [`Tasks::tasks`].
     Task(usize),

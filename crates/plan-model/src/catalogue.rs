@@ -194,6 +194,7 @@ pub enum Match {
 
 /// A match-action table of a function on a PISA switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Table {
     /// Unique in the function.
     pub name: String,

@@ -19,6 +19,7 @@ pub enum Site {
 
 /// A decision for a whole problem.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Placement {
     /// Site of every node, by chain and node.
     pub sites: Vec<Vec<Site>>,
@@ -30,6 +31,7 @@ pub struct Placement {
 
 /// Functions of a chain that one server runs to completion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Subgroup {
     /// Whose.
     pub chain: ChainId,
@@ -55,7 +57,7 @@ pub enum Link {
 
 /// What a planner says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Outcome {
     /// All promises can be kept, like this.
     Placed {

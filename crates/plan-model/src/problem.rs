@@ -57,6 +57,7 @@ pub type ServerId = usize;
 
 /// Chains with promises, and a rack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Problem {
     /// The chains.
     pub chains: Vec<Chain>,
@@ -112,6 +113,7 @@ pub enum Objective {
 
 /// A chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Chain {
     /// As the file spells it.
     pub name: String,
@@ -205,6 +207,7 @@ impl Chain {
 
 /// A function in a chain, with what it would cost where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Node {
     /// Unique in the chain.
     pub name: String,
@@ -249,6 +252,7 @@ pub struct Node {
 
 /// Packets go from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Edge {
     /// From.
     pub from: NodeId,
@@ -260,6 +264,7 @@ pub struct Edge {
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Server {
     /// Unique in the rack.
     pub name: String,
@@ -275,6 +280,7 @@ pub struct Server {
 
 /// A network card that runs functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SmartNic {
     /// Unique in the rack.
     pub name: String,
@@ -290,6 +296,7 @@ pub struct SmartNic {
 
 /// A switch that joins servers; it may run functions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Switch {
     /// Unique in the rack.
     pub name: String,

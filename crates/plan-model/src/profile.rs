@@ -82,6 +82,7 @@ pub struct Machine {
 
 /// What the framework itself costs, in cycles per packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Overheads {
     /// Reading a packet in and sending it out again, with its tags (Lemur, §5.3: "about 220").
     pub visit: f64,

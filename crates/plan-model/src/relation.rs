@@ -9,7 +9,7 @@ use crate::problem::{Chain, ChainId, Objective, Problem};
 
 /// A relation between chains.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Relation {
     /// Each chain gets all that it can carry before the next one gets more than it is promised.
     Priority {
@@ -31,6 +31,7 @@ pub enum Relation {
 
 /// Traffic of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Traffic {
     /// Which chain.
     pub chain: ChainId,
@@ -52,6 +53,7 @@ impl Traffic {
 /// Of a chain's classes that a relation names, one by one, nobody knows how much comes: a class may be all of what its chain
 /// carries, and all of them together are no more than that.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Member {
     /// Which.
     pub chain: ChainId,

@@ -84,7 +84,7 @@ pub struct Plan {
     /// Digests of what it was made of; absent where that is known in numbers alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_of: Option<MadeOf>,
-    /// Digests of what else nobody could see to have been changed; absent in older files.
+    /// Digests of what else nobody could see to have been changed; [`Plan::from_json`] refuses a file without.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digests: Option<Digests>,
     /// What runs of it; absent if nothing is placed.
@@ -173,6 +173,7 @@ impl Plan {
 
 /// Digests of what a plan was made of: with another digest it is another thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct MadeOf {
     /// What the chain files say, promises too.
     pub policy: String,
@@ -217,7 +218,7 @@ impl MadeOf {
 
 /// Whether the promises are kept, and how well that is known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Verdict {
     /// They are.
     Kept {
@@ -256,6 +257,7 @@ impl Verdict {
 
 /// A chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ChainPlan {
     /// Its name.
     pub name: String,
@@ -321,6 +323,7 @@ pub fn gigabits(bps: f64) -> String {
 
 /// A function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FunctionPlan {
     /// Unique in the chain.
     pub name: String,
@@ -348,6 +351,7 @@ pub struct FunctionPlan {
 
 /// A server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ServerPlan {
     /// Its name.
     pub name: String,
@@ -372,6 +376,7 @@ pub struct ServerPlan {
 
 /// Functions of a chain that run to completion together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SubgroupPlan {
     /// Whose.
     pub chain: String,
@@ -395,6 +400,7 @@ pub struct SubgroupPlan {
 
 /// A core that functions run on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct WorkerPlan {
     /// Its number.
     pub core: u32,
@@ -409,6 +415,7 @@ pub struct WorkerPlan {
 
 /// A subgroup's part of a core.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct WorkerPart {
     /// Index in the server's subgroups.
     pub subgroup: usize,
@@ -418,6 +425,7 @@ pub struct WorkerPart {
 
 /// A link between the switch and a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct LinkPlan {
     /// The server and its card: `nf1.eth0`.
     pub name: String,
@@ -433,6 +441,7 @@ pub struct LinkPlan {
 
 /// A SmartNIC.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SmartNicPlan {
     /// Its name.
     pub name: String,
@@ -444,6 +453,7 @@ pub struct SmartNicPlan {
 
 /// The switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct SwitchPlan {
     /// Its name.
     pub name: String,
@@ -465,6 +475,7 @@ pub struct SwitchPlan {
 
 /// A function whose figures come from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Borrowed {
     /// The function.
     pub function: String,

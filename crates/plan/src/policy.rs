@@ -14,6 +14,7 @@ use crate::condition::Condition;
 
 /// What a chain file says, but for promises, which a plan has in its chains.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Policy {
     /// Classes with their filters, in the order in which packets try them.
     pub classes: Vec<String>,
@@ -25,6 +26,7 @@ pub struct Policy {
 
 /// A chain's part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ChainPolicy {
     /// Its name.
     pub name: String,
@@ -67,6 +69,7 @@ impl fmt::Display for EdgePolicy {
 
 /// A function's part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FunctionPolicy {
     /// Its name in the chain.
     pub name: String,

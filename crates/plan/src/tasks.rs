@@ -23,6 +23,7 @@ const ROUNDING: f64 = 1e-2;
 
 /// The tasks of each worker of a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct TaskPlan {
     /// How many workers have these tasks.
     pub workers: u32,
@@ -51,6 +52,7 @@ pub struct TaskPlan {
 
 /// A task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct TaskFigures {
     /// Where it begins.
     pub start: Start,
@@ -66,7 +68,7 @@ pub struct TaskFigures {
 
 /// Where a task begins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Start {
     /// At the port.
     Port,
@@ -83,6 +85,7 @@ pub enum Start {
 
 /// What a class of traffic gets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct ClassFigures {
     /// Its chain, and the class if it has a way of its own.
     pub name: String,

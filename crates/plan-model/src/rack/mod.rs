@@ -156,7 +156,7 @@ impl Wrap {
 
 /// What a switch can hold.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum SwitchKind {
     /// It only forwards, by flow entries.
     Plain {
@@ -174,6 +174,7 @@ pub enum SwitchKind {
 
 /// The stages of a PISA switch and what each holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Stages {
     /// How many stages.
     pub stages: u32,
@@ -190,6 +191,7 @@ pub struct Stages {
 
 /// A table of an OpenFlow switch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct FlowTable {
     /// What it is called.
     pub name: String,

@@ -32,7 +32,7 @@ pub struct Delta {
 
 /// A step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "do")]
+#[serde(deny_unknown_fields, rename_all = "snake_case", tag = "do")]
 pub enum Step {
     /// An instance starts, and has no flows yet.
     Start {
@@ -129,6 +129,7 @@ impl fmt::Display for Part {
 
 /// Flows that go from one instance to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Move {
     /// What of them: the state of these functions.
     pub functions: Vec<String>,

@@ -36,8 +36,8 @@ pub struct Holds {
     /// The segments of which a SmartNIC runs a program each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<String>,
-    /// What stands for how the cores of a server work: their numbers, the tasks, and whose turn it is. Absent on other devices, and in
-    /// older files.
+    /// What stands for how the cores of a server work: their numbers, the tasks, and whose turn it is. Absent on other
+    /// devices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
 }

@@ -36,9 +36,9 @@ impl Judge<'_> {
             let mut wrong = |what: String| faults.push((n, what));
             match step {
                 Step::Start { instance, functions: own, on, core } => {
-                    started.insert(instance.as_str());
+                    let once = started.insert(instance.as_str());
                     let is = planned.get(instance.as_str()).filter(|i| (&i.on, i.core) == (on, *core));
-                    if is.is_none_or(|is| is.since != says.epoch) || functions(instance) != &own[..] {
+                    if !once || is.is_none_or(|is| is.since != says.epoch) || functions(instance) != &own[..] {
                         wrong(format!("{instance} is not planned to start"));
                     }
                 }

@@ -45,7 +45,7 @@ fn elsewhere(plan: &mut Value, what: &str, front: bool) -> bool {
     other
 }
 
-const LIES: [Lie; 22] = [
+const LIES: [Lie; 23] = [
     ("steps turned round", |plan| {
         let kinds = |steps: &[Value]| steps.iter().map(|step| step["do"].to_string()).collect::<Vec<_>>();
         let several = kinds(steps(plan)).windows(2).any(|pair| pair[0] != pair[1]);
@@ -53,6 +53,10 @@ const LIES: [Lie; 22] = [
         several
     }),
     ("a start that comes late", |plan| elsewhere(plan, "start", false)),
+    ("a start twice", |plan| {
+        let start = steps(plan).iter().find(|step| step["do"] == "start").cloned();
+        start.map(|start| steps(plan).insert(0, start)).is_some()
+    }),
     ("a path that is laid late", |plan| elsewhere(plan, "install", false)),
     ("a device that is equipped late", |plan| elsewhere(plan, "equip", false)),
     ("a stop that comes early", |plan| elsewhere(plan, "stop", true)),

@@ -37,10 +37,7 @@ impl Judge<'_> {
             self.tables(holds, switch);
             let server = self.plan.servers.iter().find(|server| server.name == holds.on);
             let schedule = server.filter(|_| holds.device == Device::Server).map(schedule);
-            // Older files do not say it.
-            if holds.schedule.is_some() {
-                self.same(format!("deployment.devices: schedule of {}", holds.on), &holds.schedule, &schedule);
-            }
+            self.same(format!("deployment.devices: schedule of {}", holds.on), &holds.schedule, &schedule);
         }
         self.tunnels(says);
     }
@@ -79,6 +76,10 @@ impl Judge<'_> {
         let other = holds.tables.iter().flat_map(|table| &table.functions).find(|own| !held.contains(*own));
         if let Some(other) = other {
             self.wrong(at.clone(), format!("{other} is not on the switch"));
+        }
+        for table in &holds.tables {
+            let once: BTreeSet<&String> = table.functions.iter().collect();
+            self.same(format!("{at}: functions in {}, each once", table.name), &table.functions.len(), &once.len());
         }
         match self.problem.switch.as_ref().map(|switch| &switch.kind) {
             Some(SwitchKind::Pisa(_)) => self.stages(&at, holds),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::devices_tests;
 use super::tests::{drawn, explained};
 use super::whole_tests::two;
 use crate::plan::Plan;
@@ -393,5 +394,65 @@ fn figures_of_about_one_core_are_those_of_one_or_of_several() {
         assert!(times(&mut lying, &format!("/servers/0/subgroups/0/{figure}"), factor));
         let why = Plan::from_json(&lying.to_string()).expect_err(figure);
         assert!(why.contains(&format!("servers[0].subgroups[0].{figure}: ")), "{why}");
+    }
+}
+
+/// Put something beside the fields of every object, one at a time, and `read` the whole.
+fn beside_each(plan: &Value, at: &str, read: &mut impl FnMut(&str, Value)) {
+    let whole = plan;
+    let Some(here) = whole.pointer(at) else { return };
+    let inner: Vec<String> = match here {
+        Value::Array(values) => (0..values.len()).map(|n| n.to_string()).collect(),
+        Value::Object(fields) => fields.keys().cloned().collect(),
+        _ => return,
+    };
+    // Of a word alone, as of why a function is where it is, serde does not look at what is beside it.
+    let is_word = here.as_object().is_some_and(|fields| fields.len() == 1 && fields.contains_key("kind"));
+    if here.is_object() && !is_word {
+        let mut more = whole.clone();
+        change(&mut more, at, |object| object["t_maxx"] = json!(1));
+        read(at, more);
+    }
+    inner.iter().for_each(|key| beside_each(whole, &format!("{at}/{key}"), read));
+}
+
+#[test]
+fn what_plans_do_not_have_is_refused_wherever_it_is() {
+    let (mut objects, mut unseen) = (0, Vec::new());
+    let whole = two(["promise 1Gbps..", "promise ..1Gbps"], "");
+    for plan in devices_tests::all(devices_tests::FILE).chain([whole]) {
+        let honest = serde_json::to_value(&plan).expect("JSON");
+        beside_each(&honest, "", &mut |at, more| {
+            objects += 1;
+            if serde_json::from_value::<Plan>(more).is_ok() {
+                unseen.push(at.to_owned());
+            }
+        });
+    }
+    assert!(objects > 200 && unseen.is_empty(), "{objects} objects; nobody sees what is put beside {unseen:?}");
+}
+
+#[test]
+fn what_every_plan_has_is_not_left_out() {
+    for plan in devices_tests::all(devices_tests::FILE) {
+        let honest = serde_json::to_value(&plan).expect("JSON");
+        let devices = honest["deployment"]["devices"].as_array().expect("devices");
+        let servers = (0..devices.len()).filter(|n| devices[*n]["device"] == "server");
+        let schedules = servers.map(|n| (format!("/deployment/devices/{n}"), "schedule"));
+        for (at, key) in schedules.chain([("/digests".to_owned(), "steering")]) {
+            let mut lying = honest.clone();
+            assert!(change(&mut lying, &at, |object| drop(object.as_object_mut().expect("an object").remove(key))));
+            assert!(lying != honest && Plan::from_json(&lying.to_string()).is_err(), "nobody misses {key}");
+        }
+        for (n, device) in devices.iter().enumerate() {
+            for t in 0..device["tables"].as_array().map_or(0, Vec::len) {
+                let mut lying = honest.clone();
+                change(&mut lying, &format!("/deployment/devices/{n}/tables/{t}/functions"), |functions| {
+                    let all = functions.as_array_mut().expect("a list");
+                    all.extend(all.first().cloned());
+                });
+                assert!(Plan::from_json(&lying.to_string()).is_err(), "nobody sees a function twice in table {t}");
+            }
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::{gigabits, short};
 
 /// What keeps a chain from carrying more.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind")]
 pub enum Bound {
     /// The most it is allowed.
     TMax,

@@ -10,6 +10,7 @@ use catena_plan_model::problem::Problem;
 
 /// The digests. They are no signature: who changes a plan and these too is not found out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Digests {
     /// Of what had to be decided: costs, promises, devices.
     pub problem: String,
@@ -17,9 +18,8 @@ pub struct Digests {
     pub bound: String,
     /// Of how many cores a socket of each server has.
     pub sockets: String,
-    /// Of how many cores of each server are for steering; absent in older files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub steering: Option<String>,
+    /// Of how many cores of each server are for steering.
+    pub steering: String,
     /// Of the part of the promises that was planned for; absent: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
@@ -32,14 +32,13 @@ impl Digests {
             Verdict::Broken { .. } => None,
         };
         let sockets: Vec<u32> = servers.iter().map(|server| server.cores_per_socket).collect();
+        let steering: Vec<usize> = servers.iter().map(|server| server.steering.len()).collect();
         Digests {
             // Plain data, which always has a text.
             problem: fnv(serde_json::to_string(problem).unwrap_or_default().as_bytes()),
             bound: fnv(format!("{bound:?}").as_bytes()),
             sockets: fnv(format!("{sockets:?}").as_bytes()),
-            steering: Some(fnv(
-                format!("{:?}", servers.iter().map(|s| s.steering.len()).collect::<Vec<_>>()).as_bytes()
-            )),
+            steering: fnv(format!("{steering:?}").as_bytes()),
             held: None,
         }
     }
@@ -69,7 +68,7 @@ impl Plan {
             ("problem", made.problem != is.problem),
             ("verdict.bound_bps", bound),
             ("servers: cores_per_socket", made.sockets != is.sockets),
-            ("servers: steering", made.steering.is_some() && made.steering != is.steering),
+            ("servers: steering", made.steering != is.steering),
             ("held", made.held != Digests::held(self.held)),
         ];
         parts.into_iter().filter_map(|(what, altered)| altered.then_some(what)).collect()

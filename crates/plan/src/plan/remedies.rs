@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What would help: each remedy does alone, which was tried.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Remedies {
     /// Chains whose promises cannot all be kept.
     pub conflict: Vec<String>,

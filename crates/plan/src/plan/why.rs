@@ -9,7 +9,7 @@ use super::short;
 
 /// Why a function runs where it does, and not on another device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case", tag = "kind")]
+#[serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind")]
 pub enum Why {
     /// It can run on no other kind of device.
     OnlyThere,
