@@ -5,6 +5,7 @@
 mod bound;
 mod device;
 mod digests;
+mod names;
 mod remedies;
 mod why;
 
@@ -20,7 +21,7 @@ use catena_plan_model::placement::Placement;
 use catena_plan_model::plain;
 use catena_plan_model::problem::{Chain, Edge, Objective, Problem, Replication};
 use catena_plan_model::profile::Profile;
-use catena_plan_model::rack::{Rack, is_name};
+use catena_plan_model::rack::Rack;
 use catena_plan_model::switch::for_problem;
 
 pub use bound::{Bound, CoreLimit};
@@ -131,14 +132,7 @@ impl Plan {
             ));
         }
         let plan: Plan = serde_json::from_str(text).map_err(broken)?;
-        let problem = &plan.problem;
-        let servers = problem.servers.iter().map(|server| &server.name);
-        let cards = problem.smart_nics.iter().map(|card| &card.name);
-        if let Some(name) = servers.chain(cards).chain([&plan.rack]).find(|name| !is_name(name)) {
-            return Err(format!(
-                "{name:?} is no name of a rack or of what is in it: expected a word that fits a line of a table"
-            ));
-        }
+        names::check(&plan)?;
         plan.judge(&*for_problem(&plan.problem)).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(|fault| format!("\n  {fault}")).collect();
             format!("the plan says what is not so:{}", lines.concat())

@@ -66,10 +66,12 @@ fn equipped(on: &str, old: &Deployment, new: &Deployment) -> Option<Step> {
         let own = deployment.tunnels.iter().filter(|tunnel| is_switch || tunnel.on == on);
         let tunnels: Vec<Tunnel> = own.cloned().collect();
         let tables = device.map_or_else(Vec::new, |device| device.tables.clone());
-        (tables, tunnels, device.and_then(|device| device.schedule.clone()))
+        let kind = device.map(|device| device.device).filter(|_| is_switch);
+        (tables, tunnels, device.and_then(|device| device.schedule.clone()), kind)
     };
     let (before, after) = (has(old), has(new));
     let parts = [
+        (Part::Whole, before.3 != after.3),
         (Part::Tables, before.0 != after.0),
         (Part::Tunnels, before.1 != after.1),
         (Part::Schedule, before.2 != after.2),

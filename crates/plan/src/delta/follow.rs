@@ -12,6 +12,7 @@ use crate::deployment::devices::{Table, Tunnel};
 use crate::deployment::paths::{Next, Path};
 use crate::deployment::ranges::Slots;
 use crate::deployment::{Deployment, Instance};
+use crate::plan::Device;
 
 /// A step that cannot be done, or an end that is not the one that was wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,6 +129,7 @@ struct State {
 /// What a device holds of a part.
 #[derive(Clone, Debug, PartialEq)]
 enum Held {
+    Whole(Option<Device>),
     Tables(Vec<Table>),
     Tunnels(Vec<Tunnel>),
     Schedule(Option<String>),
@@ -137,6 +139,7 @@ impl Held {
     /// What a device holds that was given nothing.
     fn nothing(part: Part) -> Held {
         match part {
+            Part::Whole => Held::Whole(None),
             Part::Tables => Held::Tables(Vec::new()),
             Part::Tunnels => Held::Tunnels(Vec::new()),
             Part::Schedule => Held::Schedule(None),
@@ -151,6 +154,7 @@ fn held(deployment: &Deployment) -> BTreeMap<(String, Part), Held> {
         let here = |tunnel: &&Tunnel| device.device.is_switch() || tunnel.on == device.on;
         let tunnels = deployment.tunnels.iter().filter(here).cloned().collect();
         let mut has = |part, held| _ = all.insert((device.on.clone(), part), held);
+        has(Part::Whole, Held::Whole(Some(device.device).filter(|device| device.is_switch())));
         has(Part::Tables, Held::Tables(device.tables.clone()));
         has(Part::Tunnels, Held::Tunnels(tunnels));
         has(Part::Schedule, Held::Schedule(device.schedule.clone()));

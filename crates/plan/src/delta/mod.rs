@@ -109,6 +109,8 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
+    /// All that a switch does: it is of another kind than the one before, or was not there, and has none of the paths and entrances.
+    Whole,
     /// The stages or tables of a switch.
     Tables,
     /// What packets on its links say, how they say it, and the addresses of both ends.
@@ -120,6 +122,7 @@ pub enum Part {
 impl fmt::Display for Part {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Part::Whole => "all that it does",
             Part::Tables => "tables",
             Part::Tunnels => "tunnels",
             Part::Schedule => "schedule",

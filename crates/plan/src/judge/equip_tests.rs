@@ -101,3 +101,16 @@ fn a_switch_gets_the_tables_of_a_chain_more() {
         at(|step| matches!(step, Step::Start { .. })) < equip && equip < at(|step| matches!(step, Step::Enter { .. }))
     );
 }
+
+/// A switch of another kind, or another switch, has nothing of what the one before had.
+#[test]
+fn another_switch_gets_all_that_it_does() {
+    let [plain, pisa] = ["plain", "pisa"].map(|kind| switch(kind, "tunnels = \"vlan\"\n"));
+    let (_, new, equipped) = followed([CHAIN, CHAIN], [&plain, &pisa], Strategy::Lemur);
+    let tor = equipped.iter().find(|(on, _)| on == "tor").unwrap_or_else(|| panic!("{:?}", new.delta));
+    assert!(tor.1.contains(&Part::Whole), "{:?}", new.delta);
+    let other = plain.replace("\"tor\"", "\"tor2\"");
+    let (_, new, equipped) = followed([CHAIN, CHAIN], [&plain, &other], Strategy::Lemur);
+    let tor = equipped.iter().find(|(on, _)| on == "tor2").unwrap_or_else(|| panic!("{:?}", new.delta));
+    assert!(tor.1.contains(&Part::Whole) && tor.1.contains(&Part::Tunnels), "{:?}", new.delta);
+}
