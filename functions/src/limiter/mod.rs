@@ -42,7 +42,7 @@
 //!
 //! # State
 //!
-//! `buckets4` and `buckets6`, by source, written and read often. Of several instances each knows its packets only.
+//! `buckets` of IPv4 and of IPv6, by what `per` says, written and read often. Of several instances each knows its packets only.
 //! Sources stay together, so sources and flows keep their whole rate; what several instances may see at once (a
 //! class, a destination, a prefix of many sources) has an equal part of rate and burst at each, the burst never
 //! less than a full frame if the whole is not, and the rate never less than 1 a second: with less than that for each, more
