@@ -24,10 +24,11 @@ const LONGER: u32 = 4;
 /// When there is no scene.
 pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
     type Measure = fn(&Options) -> Result<Record, SceneError>;
-    let all: [(&str, Measure); 3] = [
+    let all: [(&str, Measure); 4] = [
         ("2 UDP senders, 30% each", senders),
         ("1 UDP receiver, 30%", receiver),
-        ("1 UDP receiver, as much as it takes", limited),
+        ("1 UDP receiver, as much as it takes, with accounts", |options| limited(options, Turn::Accounts)),
+        ("1 UDP receiver, as much as it takes, with threads", |options| limited(options, Turn::Threads)),
     ];
     let chosen = all.into_iter().filter(|(name, _)| name.contains(&options.only));
     chosen
@@ -81,7 +82,7 @@ const PAPER_LOST: f64 = (1.0 - 1.90 / 1.93) * 100.0;
 const PLENTY: f64 = 60.0;
 
 /// A receiver whose quota is what it took without enforcement: it goes on receiving all the same.
-fn limited(options: &Options) -> Result<Record, SceneError> {
+fn limited(options: &Options, enforced: Turn) -> Result<Record, SceneError> {
     let traffic = Traffic { protocol: Protocol::Udp, way: Way::In, size: DATAGRAM, rate: STEADY, count: 1 };
     let (mut lost, mut quotas) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {
@@ -91,7 +92,7 @@ fn limited(options: &Options) -> Result<Record, SceneError> {
             Ok::<_, SceneError>((seen.received, seen.cost(scene.containers()[1].cgroup())))
         };
         let (without, took) = play(PLENTY, Turn::Without)?;
-        let (with, _) = play(took, Turn::Accounts)?;
+        let (with, _) = play(took, enforced)?;
         lost.push((1.0 - with / without.max(1.0)) * 100.0);
         quotas.push(took);
     }
