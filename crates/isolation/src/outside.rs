@@ -33,20 +33,30 @@ struct Handler {
 // SAFETY: plain numbers without padding, in C's layout.
 unsafe impl Pod for Handler {}
 
+/// The programs that see a handler, and the tracepoint of each.
+const PROGRAMS: [(&str, &str); 2] = [("handler_begins", "local_timer_entry"), ("handler_ends", "local_timer_exit")];
+
 /// Measure it on the CPU that this runs on, in ns; `None` where the kernel does not let that be seen.
 pub(crate) fn measure(loaded: &mut Ebpf, btf: &Btf) -> Option<u64> {
-    for (name, tracepoint) in [("handler_begins", "local_timer_entry"), ("handler_ends", "local_timer_exit")] {
+    let samples = watch(loaded, btf);
+    // Whatever came of it, no timer pays for them from now on.
+    for (name, _) in PROGRAMS {
+        let program: Option<&mut BtfTracePoint> = loaded.program_mut(name).and_then(|program| program.try_into().ok());
+        // One that is not loaded is refused, and needs nothing.
+        _ = program.map(BtfTracePoint::unload);
+    }
+    median(samples?)
+}
+
+/// Attach the programs, and measure.
+fn watch(loaded: &mut Ebpf, btf: &Btf) -> Option<Vec<u64>> {
+    for (name, tracepoint) in PROGRAMS {
         let program: &mut BtfTracePoint = loaded.program_mut(name)?.try_into().ok()?;
         program.load(tracepoint, btf).and_then(|()| program.attach()).ok()?;
     }
     let handlers: PerCpuArray<_, Handler> = PerCpuArray::try_from(loaded.take_map("handlers")?).ok()?;
     // A thread that ends with the CPU that it was given.
-    let samples = thread::scope(|scope| scope.spawn(|| samples(&handlers)).join().ok()?.ok());
-    for name in ["handler_begins", "handler_ends"] {
-        let program: &mut BtfTracePoint = loaded.program_mut(name)?.try_into().ok()?;
-        program.unload().ok()?;
-    }
-    median(samples?)
+    thread::scope(|scope| scope.spawn(|| samples(&handlers)).join().ok()?.ok())
 }
 
 /// Return what is usual of enough samples.
