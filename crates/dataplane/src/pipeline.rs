@@ -59,6 +59,14 @@ impl Pipeline {
         id
     }
 
+    /// Go on with other weights or rates: what limits have saved up in a tree of the same shape, they keep.
+    pub fn set_tree(&mut self, mut tree: Tree) {
+        if let Some(before) = &self.tree {
+            tree.resume(before);
+        }
+        self.tree = Some(tree);
+    }
+
     /// Take a task out, once it has brought through what its source holds now (a queue's packets, not a
     /// generator's endless ones: at most `most` batches).
     pub fn remove_task(&mut self, cx: &mut Context, id: TaskId, most: usize) -> Option<Task> {

@@ -144,6 +144,26 @@ impl Tree {
         }
     }
 
+    /// Go on where a tree of the same shape, with other weights or rates, stopped: limits have what was saved up, and debts.
+    pub fn resume(&mut self, before: &Tree) {
+        match (self, before) {
+            (Tree::Priority(own), Tree::Priority(old)) | (Tree::RoundRobin(own, _), Tree::RoundRobin(old, _)) => {
+                own.iter_mut().zip(old).for_each(|(own, old)| own.resume(old));
+            }
+            (Tree::Fair(own), Tree::Fair(old)) => {
+                for (own, old) in own.iter_mut().zip(old) {
+                    own.usual = old.usual;
+                    own.tree.resume(&old.tree);
+                }
+            }
+            (Tree::Limit(child, own), Tree::Limit(before, old)) if own.unit == old.unit => {
+                (own.tokens, own.at, own.rest) = (old.tokens.min(own.burst), old.at, old.rest);
+                child.resume(before);
+            }
+            _ => {}
+        }
+    }
+
     /// Run one task that has work, if any. `now` in ns.
     pub fn run(&mut self, now: u64, leaves: &mut impl Leaves) -> Ran {
         match self {

@@ -68,6 +68,23 @@ fn the_bucket_of_an_idle_child_keeps_its_tokens() {
 }
 
 #[test]
+fn a_limit_holds_while_weights_change() {
+    let of = |weight| Tree::fair([(weight, Tree::limit(task(0), Unit::Packets, 32_000, 320)), (10, task(1))]);
+    let mut tree = of(10);
+    let mut tasks = Fixed::new(&[1, 1], &[u64::MAX, u64::MAX]);
+    for us in 1..=1_000_000u64 {
+        if us % 5_000 == 0 {
+            let mut next = of(if us % 2 == 0 { 10 } else { 20 });
+            next.resume(&tree);
+            tree = next;
+        }
+        tree.run(us * 1000, &mut tasks);
+    }
+    let packets = 32 * (u64::MAX - tasks.work[0]);
+    assert!(packets.abs_diff(32_000) <= 320 + 64, "{packets} packets in a second");
+}
+
+#[test]
 fn whoever_wakes_up_has_nothing_saved() {
     let mut tree = Tree::fair([(1, task(0)), (1, task(1))]);
     let mut tasks = Fixed::new(&[100, 100], &[2000, 0]);

@@ -21,7 +21,8 @@ pub struct Measured {
 }
 
 /// Weigh `tasks` of `graph` so that `promises` are kept at these costs, the entrance of each queue where it is paid: by all
-/// that come to it, in the task in front.
+/// that come to it, in the task in front. Like what comes before it, it is work that loads the worker and counts for no class:
+/// who drops most of what comes would otherwise have used up its part of the cycles before it is served at all.
 ///
 /// # Errors
 /// Why no weights keep them.
@@ -42,7 +43,7 @@ pub fn weighed(
         let mut upstream = module.upstream.map(|up| new[up]);
         if begins && upstream.is_some() {
             let (name, cycles) = ("entrance".to_owned(), of(&costs.entrances, m));
-            modules.push(Module { name, cycles, upstream, kind: Kind::Function, cuttable: false, ..module.clone() });
+            modules.push(Module { name, cycles, upstream, kind: Kind::Port, cuttable: false, ..module.clone() });
             starts.push(false);
             upstream = Some(modules.len() - 1);
         }

@@ -6,6 +6,7 @@
 //! offered as much as any, unless all edges at `in` have rate estimates, and more in all than the server carries.
 
 mod division;
+mod names;
 mod rates;
 mod tree;
 

@@ -4,8 +4,10 @@
 //! costs where it stands and how much of whom comes, and from that the weights are set anew, on all workers alike. Where workers
 //! are idle and nothing is dropped at the tasks' queues everybody has all that comes, and weights change nothing.
 //!
-//! Weights of chains that a `cpu` relation names follow besides what is spent on their packets before those wait in a queue ([`tenants`]).
+//! How much the port reads follows what queues drop besides ([`reading`]), and weights of chains that a `cpu` relation names
+//! follow what is spent on their packets before those wait in a queue ([`tenants`]).
 
+mod reading;
 mod tenants;
 
 use std::collections::HashMap;
@@ -27,16 +29,16 @@ use catena_plan::tasks::{Division, Start};
 use crate::tenants::Tenants as Told;
 use tenants::Tenants;
 
-/// When weights are set for the first time, and how often then.
-const FIRST: Duration = Duration::from_millis(50);
+/// How often weights are set, and so many times in the beginning, when nothing is known but the profile.
 const EVERY: Duration = Duration::from_millis(200);
+const FIRST: (Duration, u32) = (Duration::from_millis(50), 20);
 /// What something costs is the middle of so many measurements: while one was made, the core may have been another's for a while.
 const SAMPLES: usize = 5;
 /// Fewer packets of a module tell nothing of what it costs.
 const ENOUGH: f64 = 1_000.0;
 /// Workers that spend this part of their time with packets may have more to do than they can: ports lose it.
 const BUSY: f64 = 0.8;
-/// Weights of which none changes by more than this part of all stay as they are.
+/// Weights of which none changes by more than this part of itself stay as they are.
 const SAME: f64 = 0.01;
 
 /// What is counted on a worker.
@@ -156,12 +158,15 @@ pub struct Weights {
     /// By module of the division: bits of a packet that came to the queue in front of it; 0: not known.
     bits: Vec<f64>,
     set: SchedulerTree,
+    /// How many times as much of the others' cycles the port has as costs say.
+    reading: f64,
     tenants: Option<Tenants>,
-    /// With what is left to tenants.
+    /// With what the port reads, and what is left to tenants.
     given: SchedulerTree,
     before: Counts,
     looked: Instant,
     next: Instant,
+    looks: u32,
     posted: Vec<Posted<()>>,
     /// How often weights were set.
     times: u32,
@@ -200,9 +205,11 @@ impl Weights {
             tenants,
             given: set.clone(),
             set,
+            reading: 1.0,
             before: Counts::default(),
             looked: Instant::now(),
-            next: Instant::now() + FIRST,
+            next: Instant::now() + FIRST.0,
+            looks: 0,
             posted: Vec::new(),
             times: 0,
         };
@@ -221,7 +228,8 @@ impl Weights {
         if Instant::now() < self.next || !self.posted.is_empty() {
             return;
         }
-        self.next = Instant::now() + EVERY;
+        self.looks = self.looks.saturating_add(1);
+        self.next = Instant::now() + if self.looks < FIRST.1 { FIRST.0 } else { EVERY };
         let now = self.counts();
         let spent: f64 = now.tasks.iter().zip(&self.before.tasks).map(|(now, b)| now.since(*b).cycles).sum();
         let there = self.looked.elapsed().as_secs_f64() * clock::hertz() as f64 * self.workers.len() as f64;
@@ -238,24 +246,35 @@ impl Weights {
             *bits = work.bytes * 8.0 / work.packets;
         }
         let read = now.tasks[0].since(self.before.tasks[0]).packets;
+        let least = self.least_dropped(&now, &came);
         self.before = now;
         if !busy {
             return;
+        }
+        if let Some(least) = least.filter(|_| spent > BUSY * there) {
+            self.reading = reading::follow(self.reading, least, self.division.surplus());
         }
         let costs = self.with_strangers(read, came.iter().sum());
         if let Some(tree) = self.division.weighed(&costs, &came, &self.bits).filter(|tree| !is_same(tree, &self.set)) {
             self.set = tree;
             self.times += 1;
         }
-        let tree = self.tenants.as_ref().map_or_else(|| self.set.clone(), |tenants| tenants.divide(&self.set));
+        let tree = reading::tree(&self.set, self.reading);
+        let tree = self.tenants.as_ref().map_or_else(|| tree.clone(), |tenants| tenants.divide(&tree));
         if is_same(&tree, &self.given) {
             return;
         }
         for (worker, handle) in self.workers.iter().zip(handles) {
             let tree = worker.tree(&tree);
-            self.posted.push(handle.post(move |pipeline, _| pipeline.tree = Some(tree)));
+            self.posted.push(handle.post(move |pipeline, _| pipeline.set_tree(tree)));
         }
         self.given = tree;
+    }
+
+    /// The least part of what came to a queue behind the port that found it full.
+    fn least_dropped(&self, now: &Counts, came: &[f64]) -> Option<f64> {
+        let told = self.division.entrances_in(0).filter(|module| came[*module] >= ENOUGH);
+        told.map(|module| (now.dropped[module] - self.before.dropped[module]) as f64 / came[module]).reduce(f64::min)
     }
 
     /// Return what tenants' packets cost until now; None where there are no tenants.
@@ -349,7 +368,7 @@ impl Weights {
 
 /// Whether two trees of the same tasks hardly differ.
 fn is_same(a: &SchedulerTree, b: &SchedulerTree) -> bool {
-    let near = |a: f64, b: f64| (a - b).abs() <= SAME;
+    let near = |a: f64, b: f64| (a - b).abs() <= SAME * a.min(b);
     match (a, b) {
         (SchedulerTree::Task(a), SchedulerTree::Task(b)) => a == b,
         (SchedulerTree::Priority(a), SchedulerTree::Priority(b)) => {
@@ -365,7 +384,7 @@ fn is_same(a: &SchedulerTree, b: &SchedulerTree) -> bool {
             a.len() == b.len() && a.iter().zip(b).all(child)
         }
         (SchedulerTree::Limit { rate: x, child: a, .. }, SchedulerTree::Limit { rate: y, child: b, .. }) => {
-            near(*x as f64 / *y as f64, 1.0) && is_same(a, b)
+            near(*x as f64, *y as f64) && is_same(a, b)
         }
         _ => false,
     }
@@ -387,7 +406,8 @@ mod tests {
         let tree = |first| {
             SchedulerTree::Fair(vec![(first, SchedulerTree::Task(0)), (65_536 - first, SchedulerTree::Task(1))])
         };
-        assert!(is_same(&tree(30_000), &tree(30_500)) && !is_same(&tree(30_000), &tree(32_000)));
+        assert!(is_same(&tree(30_000), &tree(30_150)) && !is_same(&tree(30_000), &tree(31_000)));
+        assert!(is_same(&tree(1_000), &tree(1_009)) && !is_same(&tree(1_000), &tree(1_020)));
         assert!(!is_same(&tree(30_000), &SchedulerTree::Task(0)));
     }
 }

@@ -13,6 +13,9 @@ const WEIGHT: f64 = 1.0 / 32_768.0;
 /// A limit saves up what comes in this many seconds.
 const SAVED_SECONDS: f64 = 1e-2;
 
+/// Who has all that it gets by its promise has still this part of its weight.
+const LEFT: f64 = 0.01;
+
 /// A chain in an order, or one of its classes by name.
 type Standing<'a> = (ChainId, Option<&'a str>);
 
@@ -42,22 +45,37 @@ impl Judge<'_> {
         if promised && levels.len() == 1 && std::ptr::eq(&raw const levels[0], &raw const plan.tree) {
             self.wrong(&at, "what chains are promised stands in front of nothing");
         }
+        let beyond = self.beyond(plan, seen);
         for (n, level) in levels.iter().enumerate() {
             let place = if levels.len() > 1 { format!("{at}.priority[{n}]") } else { at.clone() };
-            let all: f64 = level.tasks().iter().map(|task| plan.tasks[*task].cycles).sum();
+            let all: f64 = level.tasks().iter().map(|task| beyond[*task]).sum();
             // Who gets nothing where others take all has its weights for when they do not: only their sum is known.
             let sum: f64 = level.tasks().iter().map(|task| plan.tasks[*task].weight).sum();
             if all <= 0.0 {
                 self.close(format!("{place}: weights"), sum, 1.0, 1.0);
             }
             for task in level.tasks().into_iter().filter(|_| all > 0.0) {
-                let is = plan.tasks[task].cycles / all;
+                let is = beyond[task] / all;
                 self.close(format!("{place}: weight of task {task}"), plan.tasks[task].weight, is, 1.0);
             }
             self.level(&place, plan, level);
         }
         self.priorities(&at, plan, seen, levels);
         self.limits(&at, plan, seen, levels);
+    }
+
+    /// The cycles of each task, but for those that what its chain is promised takes in front of all levels.
+    fn beyond(&self, plan: &TaskPlan, seen: &Seen) -> Vec<f64> {
+        let mut cycles: Vec<f64> = plan.tasks.iter().map(|task| task.cycles).collect();
+        for (id, chain) in self.problem.chains.iter().enumerate() {
+            let tasks = self.entering(plan, seen, id);
+            let all: f64 = tasks.iter().map(|task| plan.tasks[*task].packets).sum();
+            if chain.t_min_bps > 0.0 && all > 0.0 && self.is_first(&tasks) {
+                let promised = chain.t_min_bps / f64::from(plan.workers) / chain.packet_bits();
+                tasks.iter().for_each(|task| cycles[*task] *= (1.0 - promised / all).max(LEFT));
+            }
+        }
+        cycles
     }
 
     /// In front of all levels stands what chains are promised, and nothing else; returns the levels.

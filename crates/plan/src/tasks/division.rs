@@ -3,10 +3,9 @@
 use catena_policy::{Direction, PolicyGraph, Subject};
 
 use catena_plan_alpine::measured::Measured;
-use catena_plan_alpine::pipeline::{Figures, Origin, pipeline};
+use catena_plan_alpine::pipeline::{Figures, pipeline};
 use catena_plan_alpine::{
-    Alpine, Conflict, Cost, Ends, Front, Graph, Kind, Objective, Options, Promise, Proof, Refusal, SchedulerTree,
-    Tasks, Until,
+    Alpine, Cost, Ends, Front, Graph, Kind, Objective, Options, Promise, Proof, SchedulerTree, Tasks, Until,
 };
 use catena_plan_model::demand::relations::traffic;
 use catena_plan_model::demand::shares;
@@ -15,6 +14,7 @@ use catena_plan_model::problem::{Chain, Problem, ServerId};
 use catena_plan_model::profile::FULL_BATCH;
 use catena_plan_model::relation::{self, Relation, Traffic};
 
+use super::names::{chain_of, name, start, told};
 use super::rates::{self, Bound};
 use super::{ClassFigures, Start, TaskFigures, TaskPlan, tree};
 
@@ -210,7 +210,11 @@ impl Division {
     #[must_use]
     pub fn figures(&self) -> TaskPlan {
         let Alpine { graph, tasks, proof, .. } = &self.alpine;
-        let about = tasks.tasks.iter().zip(&self.starts).zip(tree::weights(tasks, &self.rates(tasks).1));
+        let about = tasks
+            .tasks
+            .iter()
+            .zip(&self.starts)
+            .zip(tree::weights(tasks, &self.rates(tasks, |c| self.planned_bits(c)).1));
         let figures = about.map(|((task, start), weight)| TaskFigures {
             start: start.clone(),
             modules: task.modules.iter().map(|m| self.names[*m].clone()).collect(),
@@ -227,7 +231,7 @@ impl Division {
         TaskPlan {
             workers: self.workers,
             tasks: figures.collect(),
-            tree: self.tree(tasks),
+            tree: self.tree(tasks, |c| self.planned_bits(c)),
             classes: classes.collect(),
             minimal: matches!(proof, Proof::Exact | Proof::GeneralPosition),
             cut_short: !self.in_time && matches!(proof, Proof::Found | Proof::AtLeast(_) | Proof::Prescribed),
@@ -237,14 +241,19 @@ impl Division {
         }
     }
 
-    /// Whose turn it is, with these weights.
-    fn tree(&self, tasks: &Tasks) -> SchedulerTree {
-        let (caps, first) = self.rates(tasks);
+    /// Bits of a chain's packets, as planned.
+    fn planned_bits(&self, chain: usize) -> f64 {
+        self.chains[chain].packet_bits()
+    }
+
+    /// Whose turn it is, with these weights, where a chain's packets have so many bits.
+    fn tree(&self, tasks: &Tasks, bits: impl Fn(usize) -> f64) -> SchedulerTree {
+        let (caps, first) = self.rates(tasks, bits);
         tree::of(tasks, &caps, &first)
     }
 
     /// What chains are held to, and what they have before all others.
-    fn rates(&self, tasks: &Tasks) -> (Vec<tree::Cap>, Vec<tree::Cap>) {
+    fn rates(&self, tasks: &Tasks, bits: impl Fn(usize) -> f64) -> (Vec<tree::Cap>, Vec<tree::Cap>) {
         let planned = &self.alpine.tasks;
         let (mut caps, mut first) = (Vec::new(), Vec::new());
         // Who has no other beside it needs nothing before them.
@@ -265,10 +274,11 @@ impl Division {
             let of_worker = |bps: f64| bps / f64::from(self.workers);
             let promised = if entering.is_empty() || alone { 0.0 } else { of_worker(chain.t_min_bps) };
             if promised > 0.0 {
-                first.push(tree::Cap { tasks: entering.clone(), bps: promised });
+                first.push(tree::Cap { tasks: entering.clone(), bps: promised, bits: bits(c) });
             }
             if is_capped(chain) {
-                caps.push(tree::Cap { tasks: entering, bps: (of_worker(chain.t_max_bps) - promised).max(0.0) });
+                let bps = (of_worker(chain.t_max_bps) - promised).max(0.0);
+                caps.push(tree::Cap { tasks: entering, bps, bits: bits(c) });
             }
         }
         (caps, first)
@@ -305,6 +315,12 @@ impl Division {
         tasks.tasks.iter().map(|task| task.start).filter(filled)
     }
 
+    /// The part of what comes to a queue that it shall drop at least, where more comes than can be done.
+    #[must_use]
+    pub fn surplus(&self) -> f64 {
+        self.options.surplus
+    }
+
     /// What everything costs as planned.
     #[must_use]
     pub fn planned(&self) -> Measured {
@@ -337,16 +353,18 @@ impl Division {
     /// bits (0: not known): the same tasks, weighed again. None: at these costs no weights are found.
     #[must_use]
     pub fn weighed(&self, costs: &Measured, came: &[f64], bits: &[f64]) -> Option<SchedulerTree> {
-        let bounds = rates::sized(&self.bounds, |subject| {
-            let entries = subject.iter().map(|class| self.alpine.graph.entry(*class));
+        let seen = |entries: &mut dyn Iterator<Item = usize>| {
             let told =
                 entries.filter_map(|entry| Some((*came.get(entry)?, *bits.get(entry).filter(|bits| **bits > 0.0)?)));
             let (packets, bits) = told.fold((0.0, 0.0), |(all, sum), (came, bits)| (all + came, sum + came * bits));
             (packets > 0.0).then(|| bits / packets)
-        });
-        let seen = Alpine { graph: self.mixed(came, &bounds), ..self.alpine.clone() };
-        let tasks = rates::weigh_again(&seen, (&self.promises, &self.implied), &bounds, costs, self.options)?;
-        Some(self.tree(&tasks))
+        };
+        let entry = |class: &usize| self.alpine.graph.entry(*class);
+        let bounds = rates::sized(&self.bounds, |subject| seen(&mut subject.iter().map(entry)));
+        let mixed = Alpine { graph: self.mixed(came, &bounds), ..self.alpine.clone() };
+        let tasks = rates::weigh_again(&mixed, (&self.promises, &self.implied), &bounds, costs, self.options)?;
+        let of = |c: usize| self.entries.iter().copied().filter(move |m| self.owners[*m] == Some(c));
+        Some(self.tree(&tasks, |c| seen(&mut of(c)).unwrap_or_else(|| self.planned_bits(c))))
     }
 
     /// The pipeline with as much of each chain as came, in the ratio: no less in all than was thought, for more comes than can
@@ -428,56 +446,6 @@ fn offered(policy: &PolicyGraph, problem: &Problem, hz: f64, workers: f64) -> Ve
         chain.map_or(f64::INFINITY, |chain| packets(chain.ingress_bps).min(FAR_MORE * packets(chain.t_max_bps)))
     };
     relative.iter().enumerate().map(|(c, r)| (r * hz / least).min(most(c))).collect()
-}
-
-/// What a module is called: a function with its chain in front, for chains may have functions of one name.
-fn name(policy: &PolicyGraph, graph: &Graph, origins: &[Origin], module: usize) -> String {
-    let own = &graph.modules[module].name;
-    let chain = match origins.get(module) {
-        Some(Origin::Return((chain, _))) => Some(*chain),
-        _ => chain_of(origins, module),
-    };
-    match chain.and_then(|c| policy.chains.get(c)) {
-        Some(chain) => format!("{}/{own}", chain.name),
-        None => own.clone(),
-    }
-}
-
-/// Where the task that begins at `module` begins: a class waits where it enters its chain.
-fn start(policy: &PolicyGraph, origin: Option<&Origin>) -> Start {
-    let Some(Origin::Node((c, n), group)) = origin else { return Start::Port };
-    let chain = policy.chains.get(*c);
-    let class = group.and_then(|k| policy.classes.get(k as usize));
-    match (class, chain.and_then(|chain| Some((chain, chain.nodes.get(*n)?)))) {
-        (Some(class), _) => Start::Class(class.name.clone()),
-        (None, Some((chain, node))) => Start::Function { chain: chain.name.clone(), node: node.name.clone() },
-        (None, None) => Start::Port,
-    }
-}
-
-/// Why there are no tasks, with the names of classes.
-fn told(graph: &Graph, refusal: Refusal) -> String {
-    let name = |class: &usize| graph.classes.get(*class).map_or("?", |class| &class.name).to_owned();
-    match refusal {
-        Refusal::Conflict(Conflict::RatioAcrossPriorities(a, b)) => {
-            format!("{} and {} share in a ratio, but one of them comes before the other", name(&a), name(&b))
-        }
-        Refusal::Conflict(Conflict::PriorityCycle(class)) => format!("{} is to come before itself", name(&class)),
-        Refusal::Conflict(Conflict::Twice(class)) => format!("{} stands on both sides of a relation", name(&class)),
-        Refusal::Starved(classes) if !classes.is_empty() => {
-            let names: Vec<String> = classes.iter().map(name).collect();
-            format!("{}: what they share with others takes more than they were promised", names.join(", "))
-        }
-        other => other.to_string(),
-    }
-}
-
-/// The chain whose packets a module is met by as they go forward.
-fn chain_of(origins: &[Origin], module: usize) -> Option<usize> {
-    match origins.get(module) {
-        Some(Origin::Node((chain, _), _)) => Some(*chain),
-        _ => None,
-    }
 }
 
 /// Whether a `priority` names a chain.

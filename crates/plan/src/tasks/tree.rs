@@ -6,6 +6,8 @@ use catena_plan_alpine::{SchedulerTree, Task, Tasks};
 
 /// Weights of a chain's tasks are whole numbers that sum to about this.
 const WEIGHTS: f64 = 65_536.0;
+/// The part of its weight that is left at least to who has all of it by its promise, where that may be less than was planned.
+const LEFT: f64 = 0.01;
 
 /// Whose turn it is, with each chain of `caps` held to its rate. In front of all weights and levels of priority stands what the
 /// chains of `first` are promised: what is beyond that comes to them in its place, so that nobody has to be held to anything for
@@ -21,7 +23,7 @@ pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
     let (port, sum) = (tasks.tasks.first().map_or(0.0, cycles), tasks.tasks.iter().map(cycles).sum::<f64>());
     let port = if sum > 0.0 { port / sum } else { 0.5 };
     let weight = |part: f64| ((part * WEIGHTS).round() as u32).max(1);
-    let mut levels = match limited(SchedulerTree::of(tasks, &others), caps) {
+    let mut levels = match limited(SchedulerTree::of(&beyond(tasks, first), &others), caps) {
         SchedulerTree::Priority(levels) => levels,
         one => vec![one],
     };
@@ -37,6 +39,18 @@ pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
     ])
 }
 
+/// The tasks with the weights of what is left of them, where what the chains of `first` are promised is served in front: who has
+/// more of its part by that has less by its weight.
+fn beyond(tasks: &Tasks, first: &[Cap]) -> Tasks {
+    let mut beyond = tasks.clone();
+    for cap in first {
+        let all: f64 = cap.tasks.iter().map(|own| own.packets).sum();
+        let left = if all > 0.0 { 1.0 - cap.bps / cap.bits / all } else { 1.0 };
+        cap.tasks.iter().for_each(|own| beyond.tasks[own.task].weight *= left.max(LEFT));
+    }
+    beyond
+}
+
 /// Whether the port's task stands beside all others: where there are levels, or something in front of them.
 fn is_beside(tasks: &Tasks, first: &[Cap]) -> bool {
     !first.is_empty() || tasks.tasks.iter().any(|task| task.level > 0)
@@ -46,6 +60,7 @@ fn is_beside(tasks: &Tasks, first: &[Cap]) -> bool {
 pub(super) fn weights(tasks: &Tasks, first: &[Cap]) -> Vec<f64> {
     let several = is_beside(tasks, first);
     let sum: f64 = tasks.tasks.iter().map(|task| task.cycles).sum();
+    let tasks = &beyond(tasks, first);
     let own = |(n, task): (usize, &Task)| {
         let beside = |(other, t): &(usize, &Task)| t.level == task.level && (!several || *other > 0);
         let all: f64 = tasks.tasks.iter().enumerate().filter(beside).map(|(_, t)| t.weight).sum();
@@ -65,6 +80,8 @@ pub(super) struct Cap {
     pub tasks: Vec<Entry>,
     /// Bits per second of a worker.
     pub bps: f64,
+    /// Bits of a packet.
+    pub bits: f64,
 }
 
 /// A task that a chain enters by.
@@ -167,7 +184,7 @@ mod tests {
 
     fn cap() -> Cap {
         let entry = |(task, packets, weight)| Entry { task, packets, weight };
-        Cap { tasks: [(1, 3e5, 0.3), (2, 1e5, 0.1)].map(entry).into(), bps: 4e5 }
+        Cap { tasks: [(1, 3e5, 0.3), (2, 1e5, 0.1)].map(entry).into(), bps: 4e5, bits: 1.0 }
     }
 
     #[test]
@@ -178,6 +195,35 @@ mod tests {
         assert_eq!(limited(tree, &caps), SchedulerTree::Fair(vec![(5, task(0)), (4, limit(400_000, both))]));
         let tree = SchedulerTree::Fair(vec![(3, task(1)), (1, task(2))]);
         assert!(matches!(limited(tree, &caps), SchedulerTree::Limit { rate: 400_000, .. }));
+    }
+
+    #[test]
+    fn what_is_promised_in_front_is_not_given_twice() {
+        let served = |(start, cycles): (usize, f64)| Task {
+            start,
+            modules: vec![start],
+            queue: start > 0,
+            level: 0,
+            weight: cycles / 100.0,
+            sigma: 1.0,
+            packets: cycles,
+            cycles,
+        };
+        let tasks = Tasks {
+            tasks: [(0, 40.0), (1, 45.0), (2, 15.0)].map(served).into(),
+            task_of: vec![0, 1, 2],
+            classes: Vec::new(),
+            idle: 0.0,
+        };
+        // Two thirds of what it gets is promised to it: beyond that it has as much as the other.
+        let first = [Cap { tasks: vec![Entry { task: 1, packets: 45.0, weight: 0.45 }], bps: 3_000.0, bits: 100.0 }];
+        let SchedulerTree::Fair(sides) = of(&tasks, &[], &first) else { panic!("the port stands beside nobody") };
+        let SchedulerTree::Priority(levels) = &sides[1].1 else { panic!("nothing stands in front") };
+        assert_eq!(levels[0], limit(3_000, task(1)));
+        assert!(matches!(&levels[1], SchedulerTree::Fair(two) if two[0].0 == two[1].0), "{:?}", levels[1]);
+        let shown = weights(&tasks, &first);
+        let near = |own: &f64, is: f64| (own - is).abs() < 1e-9;
+        assert!(near(&shown[0], 0.4) && near(&shown[1], 0.5) && near(&shown[2], 0.5), "{shown:?}");
     }
 
     #[test]

@@ -1,0 +1,63 @@
+//! How much the port reads.
+//!
+//! A queue that runs empty gives its chain's turn to the others, whatever ratio they are in. So where more comes than can be done, a
+//! plan has the port read a little more of every chain than is served of it: each queue drops some. What that takes is known by what
+//! everything costs, but for what no task pays: taking turns, setting clocks. That is a few percent, as much as the port is to read
+//! more; who is served most then has all that is read of it, and the others share what it leaves. So what the queues do
+//! drop tells whether the port has enough, and corrects it.
+
+use catena_plan::alpine::SchedulerTree;
+
+/// The most that the port's part is corrected by, up and down.
+const MOST: f64 = 1.25;
+/// What one step changes at most, up and down: down is from where a part of what was read was in vain, up from nothing dropped,
+/// which does not say how much is missing.
+const STEPS: (f64, f64) = (0.04, 0.1);
+
+/// Return how many times as much of the others' cycles the port has, after `before`, where at least `least` of what came to each queue
+/// was dropped, and `wanted` shall be. One part more for the port is about one part more that is dropped.
+pub(super) fn follow(before: f64, least: f64, wanted: f64) -> f64 {
+    let (up, down) = STEPS;
+    let step = if least < wanted / 4.0 { up } else { ((wanted - least) / 2.0).max(-down) };
+    (before * (1.0 + step)).clamp(1.0 / MOST, MOST)
+}
+
+/// The tree in which the port's task, the first, has so many times as much beside those that stand with it.
+pub(super) fn tree(tree: &SchedulerTree, times: f64) -> SchedulerTree {
+    let SchedulerTree::Fair(children) = tree else { return tree.clone() };
+    let again = |(weight, child): &(u32, SchedulerTree)| {
+        let times = if *child == SchedulerTree::Task(0) { times } else { 1.0 };
+        (((f64::from(*weight) * times).round() as u32).max(1), child.clone())
+    };
+    SchedulerTree::Fair(children.iter().map(again).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_port_reads_more_until_every_queue_drops_some() {
+        // Of a worker whose port reads and serves in the ratio of its weight, 5% are spent on nothing that a task pays for.
+        let mut times = 1.0;
+        let dropped = |times: f64| (1.0_f64 - 1.0 / (0.95 * times)).max(0.0);
+        for _ in 0..30 {
+            times = follow(times, dropped(times), 0.02);
+        }
+        assert!((dropped(times) - 0.02).abs() < 0.001, "{times}: {}", dropped(times));
+        // A flood that ends leaves nothing behind.
+        for _ in 0..30 {
+            times = follow(times, 0.5, 0.02);
+        }
+        assert_eq!(times, 1.0 / MOST);
+    }
+
+    #[test]
+    fn only_the_port_has_more() {
+        let [port, other] = [SchedulerTree::Task(0), SchedulerTree::Task(1)];
+        let before = SchedulerTree::Fair(vec![(40_000, port.clone()), (25_536, other.clone())]);
+        let after = SchedulerTree::Fair(vec![(44_000, port.clone()), (25_536, other)]);
+        assert_eq!(tree(&before, 1.1), after);
+        assert_eq!(tree(&port, 1.1), port);
+    }
+}
