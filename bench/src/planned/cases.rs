@@ -9,10 +9,10 @@ pub struct Case {
     pub name: &'static str,
     /// Lines before the chains: classes.
     head: &'static str,
-    /// Each chain's name with its class, and its functions with their sizes.
+    /// Each chain's name with its class and what it is promised, and its functions with their sizes.
     chains: &'static [(&'static str, &'static [(&'static str, u64)])],
     /// Lines behind the chains: relations.
-    tail: &'static str,
+    pub tail: &'static str,
 }
 
 /// One chain alone, and chains that share a core.
@@ -25,7 +25,7 @@ pub const CASES: &[Case] = &[
     },
     Case {
         name: "two chains",
-        head: "class low = \"dst net 203.0.0.0/17\"\nclass high = \"dst net 203.0.128.0/17\"\n",
+        head: TWO,
         chains: &[("a for low", &[("ACL", 1_000), ("NAT", 1)]), ("b for high", &[("IPv4Fwd", 1_000), ("Monitor", 1)])],
         tail: "throughput a : b = 1 : 1\n",
     },
@@ -43,10 +43,50 @@ pub const CASES: &[Case] = &[
     },
 ];
 
+/// The classes of two chains.
+const TWO: &str = "class low = \"dst net 203.0.0.0/17\"\nclass high = \"dst net 203.0.128.0/17\"\n";
+const ACL: &[(&str, u64)] = &[("ACL", 1_000), ("Monitor", 1)];
+const MONITOR: &[(&str, u64)] = &[("Monitor", 1)];
+
+/// Chains of which more comes than can be done, in every relation that a file may have.
+pub const OVERLOADED: &[Case] = &[
+    Case {
+        name: "overload, throughput 1 : 4",
+        head: TWO,
+        chains: &[("a for low", ACL), ("b for high", MONITOR)],
+        tail: "throughput a : b = 1 : 4\n",
+    },
+    Case {
+        name: "overload, share 3 : 1",
+        head: TWO,
+        chains: &[("a for low { promise 300Mbps..", ACL), ("b for high { promise 500Mbps..", MONITOR)],
+        tail: "share a : b = 3 : 1\n",
+    },
+    Case {
+        name: "overload, priority",
+        head: TWO,
+        chains: &[("a for low { promise 500Mbps..", ACL), ("b for high", MONITOR)],
+        tail: "priority b > a\n",
+    },
+    Case {
+        name: "overload, cpu 2 : 1",
+        head: TWO,
+        chains: &[("a for low", ACL), ("b for high", MONITOR)],
+        tail: "cpu a : b = 2 : 1\n",
+    },
+];
+
 impl Case {
     /// The functions of all chains.
     pub fn functions(&self) -> impl Iterator<Item = &'static str> {
         self.chains.iter().flat_map(|(_, functions)| functions.iter().map(|(name, _)| *name))
+    }
+
+    /// The first of the numbers of a ratio, of the second.
+    pub fn ratio(&self) -> f64 {
+        let numbers = self.tail.split_once('=').map_or("", |(_, numbers)| numbers);
+        let mut numbers = numbers.split(':').filter_map(|number| number.trim().parse::<f64>().ok());
+        numbers.next().unwrap_or(1.0) / numbers.next().unwrap_or(1.0)
     }
 
     /// The chain file, and the files that it names.
@@ -56,7 +96,8 @@ impl Case {
     pub fn files(&self) -> Result<Vec<(String, String)>, String> {
         let (mut text, mut files) = (self.head.to_owned(), Vec::new());
         for (name, functions) in self.chains {
-            text += &format!("chain {name} {{ in -> ");
+            let open = if name.contains('{') { "" } else { " {" };
+            text += &format!("chain {name}{open} in -> ");
             for (function, size) in *functions {
                 let setup = setup(function, *size)?;
                 text += &format!("{} -> ", setup.call);

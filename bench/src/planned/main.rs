@@ -1,13 +1,14 @@
 //! Does a planned chain run as planned?
 //!
-//!     bench-planned [--runs N] [--packets N] [--output FILE]
+//!     bench-planned [--runs N] [--packets N] [--only SUBSTRING] [--output FILE]
 //!
 //! As an operator would: `catena profile` of this machine, `catena plan` for a rack of one server, `catena run --plan`,
 //! with the traffic that functions are profiled with. Every function's cycles, the framework's and every chain's rate
-//! are held against the plan; each figure is the median of the calmest runs. All rules
-//! of the ACL permit, which `catena run` would find, and leave them out: not here (`--no-reduce`).
+//! are held against the plan; each figure is the median of the calmest runs. Then what chains get of each other where more comes than
+//! can be done ([`overload`]). All rules of the ACL permit, which `catena run` would find, and leave them out: not here (`--no-reduce`).
 
 mod cases;
+mod overload;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use catena_records::record::{self, Record, median};
 use catena_records::report;
 use serde_json::Value;
 
-use cases::{CASES, Case};
+use cases::{CASES, Case, OVERLOADED};
 
 /// How far a measured figure may be from the planned one.
 const OFF: f64 = 0.15;
@@ -39,7 +40,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let (mut runs, mut packets) = (5_usize, 20_000_000_u64);
+    let (mut runs, mut packets, mut only) = (5_usize, 20_000_000_u64, String::new());
     let mut output = PathBuf::from("bench/results/planned.jsonl");
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
@@ -48,23 +49,27 @@ fn run() -> Result<(), String> {
         match name.as_str() {
             "--runs" => runs = number()?.max(1) as usize,
             "--packets" => packets = number()?,
+            "--only" => only = value,
             "--output" => output = PathBuf::from(value),
-            _ => return Err(format!("unknown option {name}; expected --runs, --packets or --output")),
+            _ => return Err(format!("unknown option {name}; expected --runs, --packets, --only or --output")),
         }
     }
     let traffic =
         format!("gen:{}", workload::traffic(workload::SHORT_LIVED, Some(workload::SHORT_LIVED), workload::PACKETS));
     let folder = std::env::temp_dir().join(format!("catena-planned-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let records = measured(&folder, &traffic, runs, packets);
+    let records = measured(&folder, &traffic, (runs, packets), &only);
     std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let records = records?;
     print!("{}", report::table(&records));
     record::write(&output, &records).map_err(|error| format!("{}: {error}", output.display()))
 }
 
-fn measured(folder: &Path, traffic: &str, runs: usize, packets: u64) -> Result<Vec<Record>, String> {
-    let mut functions: Vec<&str> = CASES.iter().flat_map(Case::functions).collect();
+/// Measure the cases in whose names `only` stands.
+fn measured(folder: &Path, traffic: &str, (runs, packets): (usize, u64), only: &str) -> Result<Vec<Record>, String> {
+    let wanted = |case: &&Case| case.name.contains(only);
+    let all = CASES.iter().chain(OVERLOADED);
+    let mut functions: Vec<&str> = all.filter(wanted).flat_map(Case::functions).collect();
     functions.sort_unstable();
     functions.dedup();
     eprintln!("profiling {}", functions.join(", "));
@@ -74,13 +79,8 @@ fn measured(folder: &Path, traffic: &str, runs: usize, packets: u64) -> Result<V
     let clock = profile.pointer("/machine/clock_hz").and_then(Value::as_f64).ok_or("the profile has no clock")?;
     write(folder, "rack.toml", &cases::rack(clock))?;
     let mut records = Vec::new();
-    for case in CASES {
-        eprintln!("{}", case.name);
-        case.files()?.iter().try_for_each(|(name, text)| write(folder, name, text))?;
-        catena(
-            folder,
-            &["plan", "case.catena", "--rack", "rack.toml", "--profile", "profile.json", "-o", "plan.json"],
-        )?;
+    for case in CASES.iter().filter(wanted) {
+        plan(folder, case)?;
         let input = format!("{traffic},count={packets}");
         let mut rows: BTreeMap<(usize, usize), Row> = BTreeMap::new();
         let mut comparisons = Vec::new();
@@ -97,7 +97,19 @@ fn measured(folder: &Path, traffic: &str, runs: usize, packets: u64) -> Result<V
         comparisons.iter().take(runs).for_each(|(_, comparison)| collect(comparison, &mut rows));
         records.extend(rows.into_iter().map(|((group, _), row)| row.record(case.name, group)));
     }
+    for case in OVERLOADED.iter().filter(wanted) {
+        plan(folder, case)?;
+        records.extend(overload::measured(folder, case, traffic, runs)?);
+    }
     Ok(records)
+}
+
+/// Write a case's files and its plan.
+fn plan(folder: &Path, case: &Case) -> Result<(), String> {
+    eprintln!("{}", case.name);
+    case.files()?.iter().try_for_each(|(name, text)| write(folder, name, text))?;
+    let args = ["plan", "case.catena", "--rack", "rack.toml", "--profile", "profile.json", "-o", "plan.json"];
+    catena(folder, &args).map(drop)
 }
 
 /// The groups of a comparison, in the order that they are shown in, with their units.

@@ -368,10 +368,7 @@ impl Program<'_> {
     /// What may happen in front of a module that has another upstream.
     fn entry(&self, module: usize, ask: Ask, spared: bool) -> Entry {
         match ask {
-            Ask::Weights(starts, _, surplus) if starts[module] && has_queue(self.graph, module) => {
-                Entry::Drops(surplus)
-            }
-            Ask::Weights(starts, ..) if starts[module] => Entry::Drops(0.0),
+            Ask::Weights(starts, _, surplus) if starts[module] => Entry::Drops(surplus),
             _ if self.given(module) => Entry::Drops(0.0),
             Ask::Fewest | Ask::Fewer(_) if self.graph.modules[module].cuttable && !spared => Entry::Open,
             _ => Entry::Joins,

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::graph::{ClassId, Graph, Kind, Module, ModuleId};
+use super::program::has_queue;
 use super::program::rates::ROOM;
 
 /// Classes that a promise is about together.
@@ -197,8 +198,10 @@ impl Levels {
         let packets = needed(graph, promises);
         let later = (0..graph.classes.len()).filter(|class| self.class[*class] > level);
         let cycles = |class: ClassId| -> f64 {
-            let own = graph.path(class).filter(|m| self.module[*m] > level);
-            own.map(|m| graph.modules[m].cycles).sum::<f64>() + graph.queue_cycles
+            let mut own = graph.path(class).filter(|m| self.module[*m] > level).peekable();
+            // What has a queue of its own says what that costs.
+            let queue = own.peek().is_some_and(|first| has_queue(graph, *first));
+            own.map(|m| graph.modules[m].cycles).sum::<f64>() + if queue { graph.queue_cycles } else { 0.0 }
         };
         later.map(|class| packets[class] * cycles(class)).sum::<f64>() * ROOM
     }

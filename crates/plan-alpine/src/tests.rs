@@ -380,3 +380,20 @@ fn fewer_tasks_that_starve_a_group_are_not_fewer() {
     let plan = solve(&graph, &promises, never()).unwrap();
     assert_eq!((tasks(&plan), plan.proof), (6, Proof::Exact));
 }
+
+/// Whoever comes last has what is promised to it and no more: a queue of its own is not kept for twice, and who comes first reads all
+/// that is left, but for what its queue drops.
+#[test]
+fn who_comes_first_leaves_the_others_their_promises() {
+    let mut graph = graph(&[(None, 10.0), (Some(0), 40.0), (Some(1), 90.0), (Some(1), 60.0)], &[(2, 20e6), (3, 20e6)]);
+    graph.hz = 2.6e9;
+    graph.queue_cycles = 25.0;
+    graph.modules[..2].iter_mut().for_each(|module| module.kind = Kind::Port);
+    graph.modules[2..].iter_mut().for_each(|module| module.kind = Kind::Scheduled);
+    let promises =
+        [Promise::Priority(vec![vec![1], vec![0]]), Promise::Rate { subject: vec![0], least: 1e6, most: None }];
+    let tasks = weigh(&graph, &promises, &[true, false, true, true], Options::default()).unwrap();
+    let [last, first] = [0, 1].map(|class| tasks.classes[class].packets);
+    assert!((1e6..1.01e6).contains(&last), "{last}");
+    assert!((0.979..0.981).contains(&(first / (tasks.tasks[0].packets / 2.0))), "{first} of {:?}", tasks.tasks[0]);
+}

@@ -205,7 +205,7 @@ impl Weights {
             tenants,
             given: set.clone(),
             set,
-            reading: 1.0,
+            reading: reading::FIRST,
             before: Counts::default(),
             looked: Instant::now(),
             next: Instant::now() + FIRST.0,
