@@ -87,7 +87,7 @@ pub fn applies(levels: &Levels) -> bool {
 /// where what follows may need the very part that a cut further down gives it.)
 pub(super) fn spared(graph: &Graph, promises: &[Promise], levels: &Levels) -> Vec<bool> {
     let cpu = promises.iter().any(|p| matches!(p, Promise::Cpu(_)));
-    let throughput = promises.iter().any(|p| matches!(p, Promise::Throughput(_)));
+    let throughput = promises.iter().any(|p| matches!(p, Promise::Throughput(_) | Promise::Beyond(_)));
     let downstream = graph.downstream();
     let mut ends = vec![false; graph.modules.len()];
     graph.classes.iter().for_each(|class| ends[class.exit] = true);
@@ -122,7 +122,7 @@ fn next(chosen: &mut [usize], n: usize) -> bool {
     true
 }
 
-/// Whether the weights of every promise lie in the span of what the tasks can give.
+/// Whether the weights of every promise lie in the span of what the tasks can give, as far as this can tell.
 pub(super) fn may_keep(graph: &Graph, promises: &[Promise], starts: &[bool]) -> bool {
     let mut task_of = vec![0; graph.modules.len()];
     let mut count = 0;
@@ -137,7 +137,7 @@ pub(super) fn may_keep(graph: &Graph, promises: &[Promise], starts: &[bool]) -> 
     }
     promises.iter().all(|promise| {
         let (members, cpu) = match promise {
-            Promise::Priority(_) | Promise::Rate { .. } => return true,
+            Promise::Priority(_) | Promise::Rate { .. } | Promise::Beyond(_) => return true,
             Promise::Cpu(members) => (members, true),
             Promise::Throughput(members) => (members, false),
         };

@@ -11,6 +11,7 @@
 
 mod later;
 pub(crate) mod rates;
+mod ratios;
 
 use std::collections::BTreeMap;
 
@@ -391,46 +392,7 @@ impl Program<'_> {
     fn promised(&self, model: &mut Model, ask: Ask) {
         let graph = self.graph;
         let mut related = vec![false; graph.classes.len()];
-        for promise in self.promises {
-            let (Promise::Cpu(members) | Promise::Throughput(members)) = promise else { continue };
-            let here = |class: &ClassId| self.levels.class[*class] == self.level;
-            if !members.iter().flat_map(|(subject, _)| subject).any(here) {
-                continue;
-            }
-            let weights: f64 = members.iter().map(|(_, weight)| weight).sum();
-            let rate = |j: &ClassId| graph.classes[*j].packets;
-            let cycles = |j: &ClassId| rate(j) * graph.path(*j).map(|m| graph.modules[m].charged()).sum::<f64>();
-            let all: Vec<ClassId> = members.iter().flat_map(|(subject, _)| subject).copied().collect();
-            let unit: f64 = match promise {
-                Promise::Cpu(_) => all.iter().map(cycles).sum(),
-                _ => all.iter().map(rate).sum(),
-            };
-            // What the members have together, of what they would have if all their packets were served.
-            let together = model.column(0.0, f64::INFINITY);
-            for (subject, weight) in members {
-                let mut own = Linear::default();
-                for class in subject {
-                    let class = *class;
-                    related[class] = true;
-                    match promise {
-                        Promise::Cpu(_) => self.cycles(model, class, unit, ask, &mut own),
-                        _ => match model.sigma[graph.classes[class].exit] {
-                            Some(exit) => own.add(exit, rate(&class) / unit),
-                            None => {
-                                own.constant +=
-                                    rate(&class) / unit * self.sigma[graph.classes[class].exit] / model.scale
-                            }
-                        },
-                    }
-                }
-                model.shares.push((own.clone(), together, weight / weights));
-                own.terms.insert(together, -weight / weights);
-                model.row(0.0, 0.0, &own);
-            }
-            let mut fair = Linear::default();
-            fair.terms.extend([(together, 1.0), (model.fair, -1.0)]);
-            model.row(0.0, f64::INFINITY, &fair);
-        }
+        self.ratios(model, ask, &mut related);
         for promise in self.promises {
             let Promise::Rate { subject, least, most } = promise else { continue };
             if self.levels.is_later(subject, self.level) {

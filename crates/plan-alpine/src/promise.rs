@@ -23,6 +23,9 @@ pub enum Promise {
     Cpu(Vec<(Subject, f64)>),
     /// Packets per second, at the exit, in the ratio of the weights.
     Throughput(Vec<(Subject, f64)>),
+    /// Packets per second, at the exit, in the ratio of the weights: of each, those beyond so many. The dissertation has ratios of
+    /// all packets; where rates are promised besides, what is left is what a ratio is of.
+    Beyond(Vec<(Subject, f64, f64)>),
     /// Packets per second within bounds: what an operator promised a chain, and what it may have (Lemur, §3.1: `t_min` and
     /// `t_max`). The dissertation has no such promise; it leaves rates to what comes of the ratios.
     Rate {
@@ -79,6 +82,7 @@ impl Promise {
         match self {
             Promise::Priority(subjects) => subjects.iter().collect(),
             Promise::Cpu(members) | Promise::Throughput(members) => members.iter().map(|(s, _)| s).collect(),
+            Promise::Beyond(members) => members.iter().map(|(s, ..)| s).collect(),
             Promise::Rate { subject, .. } => vec![subject],
         }
     }
@@ -101,6 +105,15 @@ impl Promise {
             && members.iter().any(|(_, weight)| !(weight.is_finite() && *weight > 0.0))
         {
             return Err(Conflict::Weight);
+        }
+        if let Promise::Beyond(members) = self {
+            let number = |of: &f64| of.is_finite() && *of >= 0.0;
+            if members.iter().any(|(_, weight, _)| !(number(weight) && *weight > 0.0)) {
+                return Err(Conflict::Weight);
+            }
+            if members.iter().any(|(.., promised)| !number(promised)) {
+                return Err(Conflict::Rate);
+            }
         }
         if let Promise::Rate { least, most, .. } = self
             && !(least.is_finite() && *least >= 0.0 && most.is_none_or(|most| most.is_finite() && most >= *least))
@@ -142,7 +155,9 @@ impl Levels {
         for promise in promises {
             let joined: Vec<ClassId> = match promise {
                 Promise::Priority(_) | Promise::Rate { .. } => continue,
-                Promise::Cpu(_) | Promise::Throughput(_) => promise.subjects().into_iter().flatten().copied().collect(),
+                Promise::Cpu(_) | Promise::Throughput(_) | Promise::Beyond(_) => {
+                    promise.subjects().into_iter().flatten().copied().collect()
+                }
             };
             let target = joined.iter().map(|j| group[*j]).min().unwrap_or(0);
             let old: Vec<usize> = joined.iter().map(|j| group[*j]).collect();
@@ -198,10 +213,10 @@ impl Levels {
         let packets = needed(graph, promises);
         let later = (0..graph.classes.len()).filter(|class| self.class[*class] > level);
         let cycles = |class: ClassId| -> f64 {
-            let mut own = graph.path(class).filter(|m| self.module[*m] > level).peekable();
-            // What has a queue of its own says what that costs.
-            let queue = own.peek().is_some_and(|first| has_queue(graph, *first));
-            own.map(|m| graph.modules[m].cycles).sum::<f64>() + if queue { graph.queue_cycles } else { 0.0 }
+            let own = || graph.path(class).filter(|m| self.module[*m] > level);
+            // The path begins at the exit. What has a queue of its own says what that costs.
+            let queue = own().last().is_some_and(|first| has_queue(graph, first));
+            own().map(|m| graph.modules[m].cycles).sum::<f64>() + if queue { graph.queue_cycles } else { 0.0 }
         };
         later.map(|class| packets[class] * cycles(class)).sum::<f64>() * ROOM
     }

@@ -124,7 +124,7 @@ impl Tasks {
     #[must_use]
     pub fn error(&self, promise: &Promise) -> f64 {
         let (members, cpu) = match promise {
-            Promise::Priority(_) | Promise::Rate { .. } => return 0.0,
+            Promise::Priority(_) | Promise::Rate { .. } | Promise::Beyond(_) => return 0.0,
             Promise::Cpu(members) => (members, true),
             Promise::Throughput(members) => (members, false),
         };

@@ -385,14 +385,15 @@ fn fewer_tasks_that_starve_a_group_are_not_fewer() {
 /// that is left, but for what its queue drops.
 #[test]
 fn who_comes_first_leaves_the_others_their_promises() {
-    let mut graph = graph(&[(None, 10.0), (Some(0), 40.0), (Some(1), 90.0), (Some(1), 60.0)], &[(2, 20e6), (3, 20e6)]);
+    let chains = [(None, 10.0), (Some(0), 40.0), (Some(1), 50.0), (Some(1), 60.0), (Some(2), 40.0)];
+    let mut graph = graph(&chains, &[(4, 20e6), (3, 20e6)]);
     graph.hz = 2.6e9;
     graph.queue_cycles = 25.0;
     graph.modules[..2].iter_mut().for_each(|module| module.kind = Kind::Port);
-    graph.modules[2..].iter_mut().for_each(|module| module.kind = Kind::Scheduled);
+    graph.modules[2..4].iter_mut().for_each(|module| module.kind = Kind::Scheduled);
     let promises =
         [Promise::Priority(vec![vec![1], vec![0]]), Promise::Rate { subject: vec![0], least: 1e6, most: None }];
-    let tasks = weigh(&graph, &promises, &[true, false, true, true], Options::default()).unwrap();
+    let tasks = weigh(&graph, &promises, &[true, false, true, true, false], Options::default()).unwrap();
     let [last, first] = [0, 1].map(|class| tasks.classes[class].packets);
     assert!((1e6..1.01e6).contains(&last), "{last}");
     assert!((0.979..0.981).contains(&(first / (tasks.tasks[0].packets / 2.0))), "{first} of {:?}", tasks.tasks[0]);

@@ -126,12 +126,17 @@ impl Division {
             let levels = relation::levels(problem.chains.len(), &problem.relations);
             for level in 0..levels.iter().max().map_or(0, |last| last + 1) {
                 let own = (0..policy.chains.len()).filter(open).filter(|c| levels.get(*c) == Some(&level));
-                let members: Vec<(Vec<usize>, f64)> = own
-                    .map(|c| (classes(c), planned(c)))
-                    .filter(|(classes, rate)| !classes.is_empty() && *rate > 1.0)
-                    .collect();
-                if members.len() > 1 {
-                    implied.push(Promise::Throughput(members));
+                let own: Vec<usize> = own.filter(|c| !classes(*c).is_empty() && planned(*c) > 1.0).collect();
+                let left = |c: usize| {
+                    planned(c) - problem.chains.get(c).map_or(0.0, |chain| chain.t_min_bps / chain.packet_bits())
+                };
+                match own[..] {
+                    [] | [_] => {}
+                    // What each is promised is not part of what is shared.
+                    _ if !shared.is_empty() && own.iter().all(|c| left(*c) > 1.0) => {
+                        implied.push(Promise::Beyond(own.iter().map(|c| (classes(*c), left(*c), 0.0)).collect()));
+                    }
+                    _ => implied.push(Promise::Throughput(own.iter().map(|c| (classes(*c), planned(*c))).collect())),
                 }
             }
         }

@@ -126,7 +126,7 @@ pub(super) fn hold(
     entries: &[usize],
     options: Options,
 ) -> Result<Alpine, Refusal> {
-    let plain = match solve(graph, &[promises, implied].concat(), options) {
+    let plain = match solve(graph, &beyond(&[promises, implied].concat(), bounds, Some(0.0)), options) {
         Ok(plain) if bounds.iter().all(|bound| bound.holds(&plain.tasks)) => return Ok(plain),
         Ok(plain) => Some(plain),
         // Ratios may be out of reach where less comes of a chain than its part, which the bounds know.
@@ -196,11 +196,26 @@ fn tries(promises: &[Promise], implied: &[Promise], bounds: &[Bound]) -> impl It
         .flat_map(move |missing| [(true, missing, all), (false, missing, all)]);
     let without = implied.is_empty();
     tries.into_iter().chain(parts).filter(move |(_, _, all)| *all || !without).map(move |(full, missing, all)| {
-        let ratios = if all { &both[..] } else { promises };
-        let mut kept = if full { without_full(ratios, bounds) } else { ratios.to_vec() };
+        let ratios = beyond(if all { &both[..] } else { promises }, bounds, missing);
+        let mut kept = if full { without_full(&ratios, bounds) } else { ratios };
         kept.extend(bounds.iter().map(|bound| bound.promise(full, missing)));
         (full, kept)
     })
+}
+
+/// The ratios of what is left with what is promised, which is not part of them, but for a part that may be `missing` of it.
+fn beyond(ratios: &[Promise], bounds: &[Bound], missing: Option<f64>) -> Vec<Promise> {
+    let promised = |subject: &Subject| {
+        let own = bounds.iter().filter(|bound| bound.subject == *subject).map(|bound| bound.least).fold(0.0, f64::max);
+        own * (1.0 - missing.unwrap_or(1.0))
+    };
+    let one = |ratio: &Promise| match ratio {
+        Promise::Beyond(members) => Promise::Beyond(
+            members.iter().map(|(subject, weight, _)| (subject.clone(), *weight, promised(subject))).collect(),
+        ),
+        other => other.clone(),
+    };
+    ratios.iter().map(one).collect()
 }
 
 /// The tasks of a plan with weights for the costs that were measured.
@@ -211,7 +226,7 @@ pub(super) fn weigh_again(
     costs: &Measured,
     options: Options,
 ) -> Option<Tasks> {
-    let plain = std::iter::once((false, [promises, implied].concat()));
+    let plain = std::iter::once((false, beyond(&[promises, implied].concat(), bounds, Some(0.0))));
     plain.chain(tries(promises, implied, bounds)).enumerate().find_map(|(n, (full, all))| {
         let tasks = weighed(&plan.graph, &plan.tasks, &all, costs, options).ok()?;
         let holds = n > 0 || bounds.iter().all(|bound| bound.holds(&tasks));
@@ -225,7 +240,8 @@ fn has_parts(tasks: &Tasks, promises: &[Promise], bounds: &[Bound]) -> bool {
         let (members, cpu) = match promise {
             Promise::Cpu(members) => (members, true),
             Promise::Throughput(members) => (members, false),
-            Promise::Priority(_) | Promise::Rate { .. } => return true,
+            // What is implied is not asked for, nor is what it was made of.
+            Promise::Beyond(_) | Promise::Priority(_) | Promise::Rate { .. } => return true,
         };
         let has = |class: &ClassId| {
             let served = &tasks.classes[*class];
@@ -257,6 +273,10 @@ fn without_full(promises: &[Promise], bounds: &[Bound]) -> Vec<Promise> {
         match promise {
             Promise::Cpu(members) if !within(promise) => left.push(Promise::Cpu(open(members))),
             Promise::Throughput(members) if !within(promise) => left.push(Promise::Throughput(open(members))),
+            Promise::Beyond(members) if !within(promise) => {
+                let open = members.iter().filter(|(subject, ..)| !is_full(subject, bounds));
+                left.push(Promise::Beyond(open.cloned().collect()));
+            }
             other => left.push(other.clone()),
         }
     }

@@ -10,6 +10,7 @@ use catena_plan_model::placement::{Link, Placement, Subgroup};
 use catena_plan_model::problem::{Chain, Edge, Node, Objective, Replication, Server};
 use catena_plan_model::profile::FULL_BATCH;
 use catena_plan_model::profile::Overheads;
+use catena_plan_model::relation::{Member, Relation};
 
 const FEWEST: catena_plan_alpine::Objective = catena_plan_alpine::Objective::FewestTasks;
 
@@ -110,6 +111,29 @@ fn what_the_file_says_about_cycles_goes_before_the_planned_rates() {
     let policy = policy(&format!("{TWO}cpu a : b = 1 : 4\n"));
     let plan = of(&policy, &problem(&policy), 0, &placed(&[1e9, 1e9]), FEWEST).unwrap();
     assert!((plan.classes[1].cpu / plan.classes[0].cpu - 4.0).abs() < 1e-6, "{:?}", plan.classes);
+}
+
+/// What comes of each is more than can be done, so that most of a worker reads what is dropped: much less is left to share than
+/// the plan of what is carried says. It is shared in the same ratio.
+#[test]
+fn a_share_is_of_what_promises_leave() {
+    let policy = policy(&format!("{TWO}share a : b = 3 : 1\n"));
+    let mut problem = problem(&policy);
+    let promised = [1e9, 2e9];
+    problem.chains.iter_mut().zip(promised).for_each(|(chain, promised)| chain.t_min_bps = promised);
+    let member = |chain: usize, weight: f64| Member {
+        chain,
+        class: None,
+        factor: 1.0 / weight,
+        from_bps: promised[chain],
+        cap_bps: f64::INFINITY,
+    };
+    let (text, members) = ("share a : b = 3 : 1".to_owned(), vec![member(0, 3.0), member(1, 1.0)]);
+    problem.relations = vec![Relation::Ratio { text, members }];
+    let plan = of(&policy, &problem, 0, &placed(&[1e9 + 27e9, 2e9 + 9e9]), FEWEST).unwrap();
+    let [a, b] = [0, 1].map(|c| plan.classes[c].packets);
+    assert!(a + b < 20e6, "{a} + {b}");
+    assert!(((a - 1e6) / (b - 2e6) - 3.0).abs() < 0.01, "{a} : {b}");
 }
 
 #[test]
