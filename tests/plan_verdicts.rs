@@ -62,7 +62,7 @@ fn a_chain_spans_two_servers_only_where_a_switch_joins_them() {
 
 #[test]
 fn a_plan_keeps_to_the_capacity_of_the_switch() {
-    let rack = format!("{SWITCH}capacity = \"2Gbps\"\n{SERVERS}").replace("40G", "2G");
+    let rack = format!("{}capacity = \"2Gbps\"\n{}", SWITCH.replace("40G", "2G"), SERVERS.replace("40G", "4G"));
     let (text, plan) = planned("capacity", "chain x { in -> Monitor -> out }\n", &rack, &[]);
     let plan = plan.expect("nothing is promised");
     // To the server and from it.
@@ -224,7 +224,8 @@ fn chains_and_classes_that_a_relation_only_implies_are_named() {
     let more = format!("class c = \"tcp\"\nchain y for c {{ in -> {} -> out }}\npriority w > x", acl());
     let three = two(monitor, monitor, &more);
     let (text, _) = planned("unnamed", &three, HERE, &[]);
-    assert!(text.contains("No `priority` names y: with those that it names last.\n"), "{text}");
+    let after = "No `priority` names y: with those that it names last; `priority w > x > y` has them after those.\n";
+    assert!(text.contains(after), "{text}");
     assert_eq!(text.matches("the file: priority w > x").count(), 2, "{text}");
     let (text, _) = planned("class", &two(monitor, monitor, "priority b > a"), HERE, &[]);
     assert!(text.contains("In `priority b > a` the class a is all of chain w.\n"), "{text}");

@@ -91,5 +91,5 @@ fn a_time_that_cannot_be_costs_nobody_else_what_is_promised() {
     );
     let [why] = &said[..] else { panic!("{said:?}") };
     assert!(why.contains("not all that two.catena promises is held: a takes at least 0.0"), "{why}");
-    assert!(why.ends_with(" us, 0.010 us are promised"), "{why}");
+    assert!(why.ends_with(" us, 0.01 us are promised"), "{why}");
 }

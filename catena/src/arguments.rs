@@ -207,9 +207,9 @@ pub struct ShowOptions {
     /// Which stage
     #[arg(long, value_enum, default_value = "policy")]
     pub stage: Stage,
-    /// With the stage `plan`: for so many workers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub workers: u32,
+    /// With the stage `plan`: for so many workers (default: 1; a plan that was written says its own)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub workers: Option<u32>,
     /// With the stage `plan`: seed of the hash that numbers flows (default: nobody can know)
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
@@ -304,7 +304,8 @@ pub struct PlanOptions {
     #[arg(long, value_enum, default_value = "fewest")]
     pub tasks: TasksName,
     /// Plan as if every cycle, of functions and of the framework, cost so much more: promises hold if the profile is that wrong
-    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub margin: u32,
     /// Replicate only what Lemur does: no branches and merges, nothing that keeps state
     #[arg(long)]

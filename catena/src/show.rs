@@ -56,6 +56,10 @@ fn saved(source: &str, options: &ShowOptions) -> Result<ExitCode, Failure> {
     if options.stage != Stage::Plan {
         return Err(format!("{name}: this is no chain file; a plan is shown by --stage plan").into());
     }
+    let of_a_file = [("--workers", options.workers.is_some()), ("--seed", options.seed.is_some())];
+    if let Some((option, _)) = of_a_file.into_iter().find(|(_, given)| *given) {
+        return Err(format!("{option}: {name} is a plan, which has its own; the option is for a chain file").into());
+    }
     let plan = Plan::from_json(source).map_err(|error| format!("{name}: {error}"))?;
     let holds_all = plan.is_kept() && plan.held.is_none();
     shown(&plan, holds_all, options.format)
@@ -64,7 +68,7 @@ fn saved(source: &str, options: &ShowOptions) -> Result<ExitCode, Failure> {
 /// Show a plan.
 fn shown(plan: &Plan, holds_all: bool, format: Format) -> Result<ExitCode, Failure> {
     match format {
-        Format::Text => print(Printable(Text { plan, edits: &[], changed: &[] }))?,
+        Format::Text => print(Printable(Text { plan }))?,
         Format::Json => print(serde_json::to_string_pretty(plan)? + "\n")?,
         Format::Svg => print(draw(plan))?,
         Format::Dot => return Err("--format dot: a plan is no graph; --format svg draws it".into()),

@@ -14,19 +14,17 @@ pub struct Changes<'a> {
     pub plan: &'a Plan,
     /// The way there.
     pub delta: &'a Delta,
-    /// What is not as it was when what runs was planned.
-    pub changed: &'a [&'static str],
 }
 
 impl fmt::Display for Changes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (epoch, delta) = (self.delta.epoch, self.delta);
-        if !self.changed.is_empty() {
+        if !delta.changed.is_empty() {
             writeln!(
                 f,
                 "\nSince epoch {} was planned, these have changed: {}.",
                 epoch.saturating_sub(1),
-                self.changed.join(", ")
+                delta.changed.join(", ")
             )?;
         }
         if delta.is_empty() {

@@ -8,9 +8,10 @@ use catena_plan::relation::by_level;
 use catena_planner::{Case, Strategy};
 use serde::Serialize;
 
-use super::table::{count, gbit, percent};
+use super::table::{count, percent};
 use crate::Failure;
 use crate::table::Table;
+use catena_plan::figures::gbit;
 
 /// What each strategy is that makes plans, for somebody who never met it.
 const STRATEGIES: [(Strategy, &str); 9] = [

@@ -59,8 +59,7 @@ pub fn plan(options: &PlanOptions) -> Result<ExitCode, Failure> {
         return Ok(if rows.iter().any(|row| row.plan.is_kept()) { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let plan = case.explained(strategy, &remark)?;
-    let changed = case.changed(&plan);
-    let text = Printable(Text { plan: &plan, edits: &options.what_if, changed: &changed });
+    let text = Printable(Text { plan: &plan });
     write(options, &plan)?;
     match options.json {
         true => print(serde_json::to_string_pretty(&plan)? + "\n")?,

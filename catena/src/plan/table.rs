@@ -4,6 +4,7 @@ use std::fmt;
 
 use catena_plan::plan::{Bound, ChainPlan, Device, FunctionPlan, Plan, Remedies, Verdict, gigabits, ranges, short};
 
+use catena_plan::figures::{gbit, us};
 use catena_plan::problem::Objective;
 use catena_plan::profile::{FULL_BATCH, QUEUE_PACKETS};
 use catena_plan::relation::{Relation, Traffic, is_provable};
@@ -19,16 +20,6 @@ const MOST_NAMED: usize = 8;
 pub struct Text<'a> {
     /// The plan.
     pub plan: &'a Plan,
-    /// The changes it was made with, as written.
-    pub edits: &'a [String],
-    /// What is not as it was when what runs was planned.
-    pub changed: &'a [&'static str],
-}
-
-/// Bits per second as Gbit/s, or cycles as GHz, with two digits behind the point.
-pub fn gbit(bps: f64) -> String {
-    // What is less than nothing by rounding alone has no sign.
-    format!("{:.2}", (bps / 1e7).round() / 1e2 + 0.0)
 }
 
 /// A part, 0 to 1, in per cent: two digits are enough, and what is more than nothing is not 0.
@@ -42,8 +33,8 @@ pub fn percent(part: f64) -> String {
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plan = self.plan;
-        if !self.edits.is_empty() {
-            writeln!(f, "What if: {}", self.edits.join(", "))?;
+        if !plan.what_if.is_empty() {
+            writeln!(f, "What if: {}", plan.what_if.join(", "))?;
         }
         writeln!(f, "{}\n", verdict(plan))?;
         write!(f, "{}{}", related(plan), delays(plan))?;
@@ -76,7 +67,7 @@ impl fmt::Display for Text<'_> {
             }
         }
         if let Some(delta) = &plan.delta {
-            write!(f, "{}", Changes { plan, delta, changed: self.changed })?;
+            write!(f, "{}", Changes { plan, delta })?;
         }
         if !plan.borrowed.is_empty() {
             writeln!(f, "\n* not measured on this machine, taken from:")?;
@@ -186,7 +177,13 @@ fn related(plan: &Plan) -> String {
         .collect();
     if !unnamed.is_empty() {
         let but = if last { ", but before chains that nothing leaves" } else { "" };
-        text += &format!("No `priority` names {}: with those that it names last{but}.\n", unnamed.join(", "));
+        let mut texts =
+            plan.problem.relations.iter().filter(|r| matches!(r, Relation::Priority { .. })).map(Relation::text);
+        let after = match (texts.next(), texts.next()) {
+            (Some(only), None) => format!("; `{only} > {}` has them after those", unnamed.join(" > ")),
+            _ => String::new(),
+        };
+        text += &format!("No `priority` names {}: with those that it names last{but}{after}.\n", unnamed.join(", "));
     }
     for relation in plan.problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty()) {
         let words: Vec<&str> = relation.split(|c: char| c.is_whitespace() || ":>=".contains(c)).collect();
@@ -226,14 +223,15 @@ fn delays(plan: &Plan) -> String {
                     return direction are not in them:\n"
         .to_owned();
     for (chain, most) in promised {
-        let (name, batch) = (&chain.name, us(chain.batch_ns));
-        let more = if chain.batch_ns > most { format!(", more than the {} promised", us(most)) } else { String::new() };
+        let (name, batch) = (&chain.name, time(chain.batch_ns));
+        let more =
+            if chain.batch_ns > most { format!(", more than the {} promised", time(most)) } else { String::new() };
         text += &format!("  {name}: in full batches of {FULL_BATCH} packets up to {batch}{more}\n");
         if let Some(ns) = chain.queue_ns {
             let more = if ns + chain.batch_ns > most { ", so the promise holds only up to that rate" } else { "" };
             text += &format!(
                 "  {name}: offered more than it carries, it fills a queue of {QUEUE_PACKETS} packets, up to {} long{more}\n",
-                us(ns)
+                time(ns)
             );
         }
     }
@@ -241,9 +239,9 @@ fn delays(plan: &Plan) -> String {
 }
 
 /// A time in microseconds, or milliseconds if it is long.
-fn us(ns: f64) -> String {
+fn time(ns: f64) -> String {
     match ns {
-        ns if ns < 1e6 => format!("{:.1} us", ns / 1e3),
+        ns if ns < 1e6 => format!("{} us", us(ns)),
         ns if ns < 1e12 => format!("{:.1} ms", ns / 1e6),
         _ => "without end".to_owned(),
     }
@@ -254,7 +252,7 @@ fn helped(remedies: &Remedies) -> String {
     let mut text = String::new();
     let mut line = |said: String| text += &(said + "\n");
     for (chain, ns) in &remedies.late {
-        line(format!("{chain}: a packet takes at least {:.1} us, wherever its functions run.", ns / 1e3));
+        line(format!("{chain}: a packet takes at least {} us, wherever its functions run.", us(*ns)));
     }
     for (chain, bps) in &remedies.choked {
         line(format!("{chain}: more is promised than the {} Gbit/s that can come in by a port.", gigabits(*bps)));
@@ -344,14 +342,17 @@ fn chains(plan: &Plan) -> Table {
     let rate = |bps: f64| if plan.has_no_rates() { "-".to_owned() } else { gbit(bps) };
     let unnamed = if plan.has_no_rates() { "what comes, and the workers' cores" } else { "what other chains take" };
     for chain in &plan.chains {
-        let mut bounds = chain.bounds.iter().map(ToString::to_string);
+        // Who has all that it may have is kept from more by nothing else.
+        let all =
+            chain.bounds.iter().find(|bound| **bound == Bound::TMax).map_or(&chain.bounds[..], std::slice::from_ref);
+        let mut bounds = all.iter().map(ToString::to_string);
         table.row([
             chain.name.clone(),
             chain.promised().unwrap_or_else(|| "-".to_owned()),
             rate(chain.rate_bps),
             rate(chain.slack_bps),
-            format!("{:.1}", chain.latency_ns / 1e3),
-            chain.d_max_ns.map_or("-".to_owned(), |ns| format!("{:.1}", ns / 1e3)),
+            us(chain.latency_ns),
+            chain.d_max_ns.map_or("-".to_owned(), us),
             bounds.next().unwrap_or_else(|| unnamed.to_owned()),
         ]);
         for more in bounds {

@@ -54,7 +54,7 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
 /// # Errors
 /// Why it cannot be planned.
 pub fn planned(chain: &Chain, options: &ShowOptions) -> Result<(Plan, bool), Failure> {
-    let (plan, notes) = for_traffic(chain, options.workers, options.seed.unwrap_or_else(fresh_seed))?;
+    let (plan, notes) = for_traffic(chain, options.workers.unwrap_or(1), options.seed.unwrap_or_else(fresh_seed))?;
     notes.iter().for_each(|note| streams::tell(format_args!("catena: {note}\n")));
     let holds_all = notes.is_empty() && plan.is_kept();
     Ok((plan, holds_all))

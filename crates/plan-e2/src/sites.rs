@@ -17,7 +17,7 @@ use super::size;
 use super::traffic::{NoRoom, Places, Traffic};
 use catena_plan_model::catalogue::{Affinity, Fields};
 use catena_plan_model::placement::Site;
-use catena_plan_model::problem::{Node, Problem};
+use catena_plan_model::problem::{Node, Problem, Switch};
 use catena_plan_model::switch::Feasible;
 
 /// Parts of a core in which functions are packed where there are fewer cores than instances.
@@ -139,10 +139,13 @@ fn parts(size: &size::Size) -> u32 {
     parts.clamp(1, size.instances.saturating_mul(PARTS))
 }
 
-/// All its links together, bits per second each way.
+/// What all its links carry together of packets without their tunnels' headers, bits per second each way.
 fn link_bps(problem: &Problem, server: usize) -> f64 {
+    let header = problem.switch.as_ref().map_or(0.0, Switch::header_bytes);
+    let shortest = problem.chains.iter().map(|chain| chain.packet_bytes).fold(f64::INFINITY, f64::min);
     let own = problem.servers.get(server).map_or(0.0, |server| server.nics_bps.iter().sum());
-    own + problem.smart_nics.iter().filter(|nic| nic.server == server).map(|nic| nic.bps).sum::<f64>()
+    let all = own + problem.smart_nics.iter().filter(|nic| nic.server == server).map(|nic| nic.bps).sum::<f64>();
+    all / (1.0 + header / shortest)
 }
 
 fn to_the_switch(

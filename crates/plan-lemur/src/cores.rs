@@ -94,7 +94,7 @@ pub fn allocate(problem: &Problem, layouts: &[&Layout], policy: Policy) -> Alloc
         let visits: f64 = layouts[chain].groups.iter().map(|g| g.visits).fold(0.0, f64::max);
         let widest = problem.servers.iter().flat_map(|s| &s.nics_bps).copied();
         let widest = widest.chain(problem.smart_nics.iter().map(|n| n.bps)).fold(0.0, f64::max);
-        problem.chains[chain].limit_bps().min(widest / visits.max(f64::MIN_POSITIVE))
+        problem.chains[chain].limit_bps().min(widest / (visits * layouts[chain].on_link).max(f64::MIN_POSITIVE))
     };
     let mut missed = 0.0;
     let mut ladders: Vec<Vec<Step>> = Vec::with_capacity(layouts.len());

@@ -3,7 +3,7 @@
 //!
 //! They were made from random problems by leaving out and rounding whatever could be.
 
-use super::sample::{Holds, chain, node, problem, server};
+use super::sample::{Holds, ON_LINK, chain, node, problem, server};
 use super::{Strategy, exact, place};
 use catena_plan_model::check::check;
 use catena_plan_model::placement::{Outcome, Site};
@@ -57,8 +57,8 @@ fn missed_three_functions_would_have_to_move_at_once() {
     let mut x = chain("x", vec![a, node("b", Some(600.0), false, true)], &[(0, 1)]);
     x.t_min_bps = 20e9;
     let y = chain("y", vec![node("c", Some(140.0), false, false)], &[]);
-    let servers = vec![server(0, 2, vec![12e9]), server(1, 2, vec![23e9])];
-    let card = SmartNic { name: "card".into(), server: 0, bps: 35e9, cycles_hz: 6e9, clock_hz: 0.5e9 };
+    let servers = vec![server(0, 2, vec![12e9 * ON_LINK]), server(1, 2, vec![23e9 * ON_LINK])];
+    let card = SmartNic { name: "card".into(), server: 0, bps: 35e9 * ON_LINK, cycles_hz: 6e9, clock_hz: 0.5e9 };
     let problem = problem(vec![x, y], servers, vec![card], Replication::Paper);
     let [ours, best] = both(&problem);
     assert_eq!(ours, None);

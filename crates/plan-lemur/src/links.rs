@@ -46,7 +46,7 @@ pub fn assign(problem: &Problem, layouts: &[&Layout], rates: &[f64]) -> Vec<Vec<
         for (chain, layout) in layouts.iter().enumerate() {
             for (id, group) in layout.groups.iter().enumerate() {
                 if group.server == server && group.smart_nic.is_none() {
-                    loads.push((chain, id, rates[chain] * group.visits));
+                    loads.push((chain, id, rates[chain] * group.visits * layout.on_link));
                 }
             }
         }
@@ -82,12 +82,12 @@ pub fn rows(problem: &Problem, layouts: &[&Layout], links: &[Vec<Link>]) -> Vec<
     for (chain, layout) in layouts.iter().enumerate() {
         for (group, link) in layout.groups.iter().zip(&links[chain]) {
             if group.smart_nic.is_none() {
-                load(group.server, *link, chain, group.visits);
+                load(group.server, *link, chain, group.visits * layout.on_link);
             }
         }
         for stay in &layout.stays {
             if let Some(nic) = stay.smart_nic {
-                load(stay.server, Link::SmartNic(nic), chain, stay.visits);
+                load(stay.server, Link::SmartNic(nic), chain, stay.visits * layout.on_link);
             }
         }
     }

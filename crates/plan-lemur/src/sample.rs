@@ -110,6 +110,9 @@ pub fn chains(most: usize) -> impl Strategy<Value = Chain> {
     })
 }
 
+/// Bits on a link for each bit of a packet, which says there where in its chain it is.
+pub const ON_LINK: f64 = 1_508.0 / 1_500.0;
+
 /// A server of 1 GHz.
 pub fn server(id: usize, cores: u32, nics_bps: Vec<f64>) -> Server {
     Server { name: format!("s{id}"), cores, shared: false, clock_hz: 1e9, nics_bps }

@@ -5,6 +5,7 @@ use super::evaluator::Evaluator;
 use super::ladder::{carries, cores_for, whole};
 use super::pattern::Pattern;
 use super::rates::ROUNDING;
+use catena_plan_model::figures::{gbit, us};
 use catena_plan_model::problem::{Chain, NodeId};
 
 /// Why there is not even a pattern.
@@ -36,21 +37,21 @@ pub fn short(evaluator: &mut Evaluator<'_>, pattern: &Pattern, allocation: &Allo
                 Some(cores) => need[group.server] += cores,
                 None => {
                     return format!(
-                        "{}: {} carries {:.2} Gbit/s on the one core it may have; promised are {:.2}",
+                        "{}: {} carries {} Gbit/s on the one core it may have; promised are {}",
                         chain.name,
                         names(chain, &group.nodes),
-                        carries(problem, chain, group, 1) / 1e9,
-                        chain.t_min_bps / 1e9
+                        gbit(carries(problem, chain, group, 1)),
+                        gbit(chain.t_min_bps)
                     );
                 }
             }
         }
         if layout.latency_ns > chain.d_max_ns * (1.0 + ROUNDING) {
             return format!(
-                "{}: the longest path takes {:.1} us; promised are {:.1}",
+                "{}: the longest path takes {} us; promised are {}",
                 chain.name,
-                layout.latency_ns / 1e3,
-                chain.d_max_ns / 1e3
+                us(layout.latency_ns),
+                us(chain.d_max_ns)
             );
         }
     }
@@ -63,10 +64,10 @@ pub fn short(evaluator: &mut Evaluator<'_>, pattern: &Pattern, allocation: &Allo
     for (id, chain) in problem.chains.iter().enumerate() {
         if program.upper[id] < program.lower[id] * (1.0 - ROUNDING) {
             return format!(
-                "{}: its cores carry {:.2} Gbit/s; promised are {:.2}",
+                "{}: its cores carry {} Gbit/s; promised are {}",
                 chain.name,
-                program.upper[id] / 1e9,
-                program.lower[id] / 1e9
+                gbit(program.upper[id]),
+                gbit(program.lower[id])
             );
         }
     }

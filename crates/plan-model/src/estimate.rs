@@ -2,7 +2,7 @@
 //! (the definitions are those of [`crate::problem`]).
 
 use crate::placement::{Link, Site};
-use crate::problem::{Chain, NodeId, Problem, Replication, ServerId};
+use crate::problem::{Chain, NodeId, Problem, Replication, ServerId, Switch};
 
 /// A smaller part of a chain's packets is none.
 const PART: f64 = 1e-9;
@@ -59,6 +59,8 @@ pub struct Layout {
     pub smart_nic_cycles: Vec<(usize, f64)>,
     /// The longest path's nanoseconds.
     pub latency_ns: f64,
+    /// Bits on a card's link for each bit of a packet.
+    pub on_link: f64,
     /// How often the switch forwards a packet of the chain; 0 without a switch.
     pub passes: f64,
     /// The part of the chain's packets that no node sees, and that cards carry all the same; 0 with a switch.
@@ -96,9 +98,11 @@ impl Layout {
         }
         let latency_ns = latency(problem, chain, sites, &stays);
         let passes = problem.switch.as_ref().map_or(0.0, |_| 1.0 + stays.iter().map(|stay| stay.visits).sum::<f64>());
+        let header = problem.switch.as_ref().map_or(0.0, Switch::header_bytes);
+        let on_link = 1.0 + header / chain.packet_bytes;
         let joined = problem.switch.is_some() || stays.iter().all(|stay| stay.server == stays[0].server);
         let direct = direct(problem, chain);
-        Layout { groups, stays, smart_nic_cycles, latency_ns, passes, direct, joined }
+        Layout { groups, stays, smart_nic_cycles, latency_ns, on_link, passes, direct, joined }
     }
 }
 

@@ -5,6 +5,7 @@ pub mod catalogue;
 pub mod check;
 pub mod demand;
 pub mod estimate;
+pub mod figures;
 pub mod paper;
 pub mod placement;
 pub mod plain;

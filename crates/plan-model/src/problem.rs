@@ -15,7 +15,8 @@
 //! - Cores are whole numbers of at least 1, unless the server's cores are shared: then they are any
 //!   positive number, and a subgroup that may not be replicated has at most 1, all of it of the same core.
 //! - A network card's link is full duplex and carries, each way, `rate × visits` of each subgroup that
-//!   uses it. A *stay* is a maximal set of nodes on one server and on one of its SmartNICs that edges
+//!   uses it; between a switch and a card packets say where in their chain they are, which makes each as much longer
+//!   as that header is ([`Wrap::bytes`]). A *stay* is a maximal set of nodes on one server and on one of its SmartNICs that edges
 //!   connect; its visits load the SmartNIC's link once, and subgroups in it use that link. A subgroup that
 //!   edges connect to several SmartNICs of its server stays with the first of them.
 //! - A SmartNIC's processor carries `Σ packets × share × cycles` of all nodes on it, up to its clock times
@@ -318,5 +319,11 @@ impl Switch {
     pub fn new(name: &str, kind: SwitchKind, capacity_bps: f64) -> Switch {
         let (name, tunnels) = (name.to_owned(), Wrap::usual(&kind));
         Switch { name, kind, capacity_bps, tunnels, addresses: BTreeMap::new() }
+    }
+
+    /// Bytes that a packet has more on the way to a card and back.
+    #[must_use]
+    pub fn header_bytes(&self) -> f64 {
+        self.tunnels.bytes(self.addresses.values().any(IpAddr::is_ipv6))
     }
 }

@@ -172,15 +172,15 @@ impl Cycles {
     }
 
     /// Worst-case cycles per packet at `size`, where a part of a server's packets comes, 0 to 1, each of which meets so
-    /// many other functions: a branch before the function leaves it with that part of each batch, which has a whole
-    /// batch's costs, and of the flows; and the fewer others there are, the more of its state stays in the caches.
+    /// many other functions: of the flows it has that part; a branch before the function leaves it with a part `of_a_batch`, which
+    /// has a whole batch's costs; and the fewer others there are, the more of its state stays in the caches.
     #[must_use]
-    pub fn worst_of_a_part(&self, size: f64, part: f64, others: f64) -> f64 {
+    pub fn worst_of_a_part(&self, size: f64, part: f64, of_a_batch: f64, others: f64) -> f64 {
         // No fewer flows than packets in a batch: whose state that is stays in the nearest cache.
         let fewer = FLOWS - (FLOWS * part).clamp(FULL_BATCH, FLOWS);
         let cost = |saved: f64, per_flow: f64, per_batch: f64| {
             let mean = (self.mean(size) - saved - per_flow * fewer).max(0.0);
-            mean * self.worst_factor.max(1.0) + per_batch * smaller(FULL_BATCH * part)
+            mean * self.worst_factor.max(1.0) + per_batch * smaller(FULL_BATCH * of_a_batch)
         };
         let beside = cost(0.0, self.per_flow, self.per_batch);
         let Some(Alone { saved, per_flow, per_batch }) = self.alone else { return beside };

@@ -23,7 +23,7 @@ pub use catena_plan_alpine as alpine;
 pub use catena_plan_e2 as e2;
 pub use catena_plan_lemur as lemur;
 pub use catena_plan_model::{
-    catalogue, check, demand, estimate, paper, placement, problem, profile, rack, random, relation, returns, switch,
-    unite, what_if,
+    catalogue, check, demand, estimate, figures, paper, placement, problem, profile, rack, random, relation, returns,
+    switch, unite, what_if,
 };
 pub use catena_solver as solver;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::delta::Delta;
 use crate::deployment::Deployment;
-use crate::policy::{Policy, fnv};
+use crate::policy::{Policy, fnv_of};
 use crate::tasks::TaskPlan;
 use catena_plan_alpine::tree::SchedulerTree;
 use catena_plan_model::placement::Placement;
@@ -39,7 +39,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +51,9 @@ pub struct Plan {
     pub rack: String,
     /// Who decided.
     pub strategy: String,
+    /// The changes to rack and chains that it was made with, as they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub what_if: Vec<String>,
     /// What was maximised.
     pub objective: Objective,
     /// What might be replicated.
@@ -182,12 +185,7 @@ impl MadeOf {
     #[must_use]
     pub fn of(policy: &Policy, problem: &Problem, rack: &Rack, profile: &Profile) -> MadeOf {
         // Plain data, which always has a text.
-        let text = |value: serde_json::Result<String>| fnv(value.unwrap_or_default().as_bytes());
-        MadeOf {
-            policy: MadeOf::policy(policy, problem),
-            rack: text(serde_json::to_string(rack)),
-            profile: text(serde_json::to_string(profile)),
-        }
+        MadeOf { policy: MadeOf::policy(policy, problem), rack: fnv_of(rack), profile: fnv_of(profile) }
     }
 
     /// The digest of a policy with the promises of a problem.
@@ -195,7 +193,7 @@ impl MadeOf {
     pub fn policy(policy: &Policy, problem: &Problem) -> String {
         let promise = |chain: &Chain| (chain.t_min_bps, chain.t_max_bps, chain.d_max_ns);
         let promises: Vec<_> = problem.chains.iter().map(promise).collect();
-        fnv(format!("{policy:?} {promises:?}").as_bytes())
+        fnv_of(&(policy, promises))
     }
 
     /// What differs from `old`, in words.

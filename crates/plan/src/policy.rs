@@ -101,7 +101,7 @@ impl Policy {
         let own = chain.functions.iter().filter(|function| functions.contains(&function.name));
         let ends = |edge: &&EdgePolicy| functions.contains(&edge.from) || functions.contains(&edge.to);
         let edges: Vec<&EdgePolicy> = chain.edges.iter().filter(ends).collect();
-        fnv(format!("{:?} {edges:?}", own.collect::<Vec<_>>()).as_bytes())
+        fnv_of(&(own.collect::<Vec<_>>(), edges))
     }
 
     /// What differs first between the planned policy and the one of a file, for people; None: nothing does.
@@ -207,6 +207,12 @@ fn expected(edge: &Edge) -> String {
 pub fn fnv(bytes: &[u8]) -> String {
     let add = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     format!("{:016x}", bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, add))
+}
+
+/// FNV-1a of plain data as JSON: what its fields are called is part of it, and how Rust shows them is not.
+pub(crate) fn fnv_of(data: &impl Serialize) -> String {
+    // Plain data always has a text.
+    fnv(serde_json::to_string(data).unwrap_or_default().as_bytes())
 }
 
 fn digest(value: &Value) -> String {

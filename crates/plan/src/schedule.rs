@@ -30,8 +30,8 @@ pub fn not_whole(problem: &Problem, placement: &Placement, replicable: impl Fn(u
     if placement.sites.iter().flatten().any(|site| *site != Site::Server(0)) {
         return Some("functions run on a SmartNIC".to_owned());
     }
-    if !server.shared && problem.chains.len() > 1 {
-        return Some(format!("the cores of {} are not shared: each runs one chain", server.name));
+    if !server.shared && placement.subgroups.len() > 1 {
+        return Some(format!("the cores of {} are not shared: each runs one part of the chains", server.name));
     }
     let single = placement.subgroups.iter().enumerate().find(|(n, _)| server.cores > 1 && !replicable(*n));
     let chain = single.and_then(|(_, group)| problem.chains.get(group.chain));

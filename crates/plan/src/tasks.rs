@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use catena_plan_alpine::SchedulerTree;
+use catena_plan_model::figures::gbit;
 use catena_plan_model::problem::Problem;
 use catena_plan_model::relation::Relation;
 
@@ -119,10 +120,10 @@ pub fn broken(problem: &Problem, plan: &TaskPlan) -> Option<String> {
     };
     let chain = problem.chains.iter().find(late)?;
     let gets = carried(plan, &chain.name) * chain.packet_bits();
-    let (gets, promised) = (gets / 1e9, chain.t_min_bps / 1e9);
+    let (gets, promised) = (gbit(gets), gbit(chain.t_min_bps));
     let (by, name) = (texts.join(", "), &chain.name);
     Some(format!(
-        "by {by}, {name} gets {gets:.2} Gbit/s of the {promised:.2} promised where more comes in of every chain than the workers can do"
+        "by {by}, {name} gets {gets} Gbit/s of the {promised} promised where more comes in of every chain than the workers can do"
     ))
 }
 

@@ -364,22 +364,19 @@ impl Case {
         let mut plan = Plan::of(&case, outcome);
         let policy = Policy::of(&self.inputs.graph);
         plan.made_of = Some(MadeOf::of(&policy, &self.problem, &self.inputs.rack, &self.inputs.known.profile));
+        plan.what_if.clone_from(&self.inputs.edits);
         plan
-    }
-
-    /// What is not as it was when what runs was planned.
-    pub fn changed(&self, plan: &Plan) -> Vec<&'static str> {
-        let old = self.runs.plan().and_then(|old| old.made_of.as_ref());
-        match (&plan.made_of, old) {
-            (Some(new), Some(old)) => new.changed(old),
-            _ => Vec::new(),
-        }
     }
 
     fn plan(&self, strategy: Strategy, outcome: &Outcome) -> Plan {
         let until = self.until.get().or_else(|| Instant::now().checked_add(TASKS)).map(Until::of).unwrap_or_default();
         let plan = self.explain(strategy.title(), outcome);
         let plan = plan.scheduled_until(&self.inputs.graph, self.how.tasks, until);
-        plan.deployed(self.runs.before(), Some(self.ways()))
+        let mut plan = plan.deployed(self.runs.before(), Some(self.ways()));
+        let made_of = [&plan.made_of, &self.runs.plan().and_then(|old| old.made_of.clone())];
+        if let (Some(delta), [Some(new), Some(old)]) = (&mut plan.delta, made_of) {
+            delta.changed = new.changed(old).into_iter().map(str::to_owned).collect();
+        }
+        plan
     }
 }

@@ -54,6 +54,8 @@ pub struct Inputs {
     pub rack: Rack,
     /// What is known of the functions.
     pub known: Known,
+    /// The changes that were asked for, as text.
+    pub edits: Vec<String>,
 }
 
 impl Inputs {
@@ -107,7 +109,7 @@ impl Inputs {
         for edit in &edits {
             edit.apply(&mut rack, &mut graph).map_err(said)?;
         }
-        Ok(Inputs { graph, rack, known })
+        Ok(Inputs { graph, rack, known, edits: asked.edits.to_vec() })
     }
 }
 
@@ -123,7 +125,7 @@ impl Inputs {
     pub fn here(file: &str, graph: PolicyGraph, rack: Rack, mut known: Known) -> Result<Inputs, Failure> {
         known.catalogue.particular.extend(particular(file, &graph)?);
         known.catalogue.returning.extend(returning(&graph));
-        Ok(Inputs { graph, rack, known })
+        Ok(Inputs { graph, rack, known, edits: Vec::new() })
     }
 }
 

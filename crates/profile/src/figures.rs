@@ -139,8 +139,8 @@ mod tests {
         );
         assert!((cost.per_batch - 320.0).abs() < 1e-9 && (cost.base - 60.0).abs() < 1e-9);
         assert!((cost.per_flow - 1e-3).abs() < 1e-12);
-        assert!((cost.worst_of_a_part(10.0, 0.5, 3.0) - 65.0).abs() < 1e-9);
-        assert!((cost.worst_of_a_part(10.0, 1.0, 3.0) - 60.0).abs() < 1e-9);
+        assert!((cost.worst_of_a_part(10.0, 0.5, 0.5, 3.0) - 65.0).abs() < 1e-9);
+        assert!((cost.worst_of_a_part(10.0, 1.0, 1.0, 3.0) - 60.0).abs() < 1e-9);
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod tests {
         };
         let rows = each(false, [60.0, 50.0, 80.0]).chain(each(true, [40.0, 38.0, 50.0]));
         let cost = cost("rules", 10_000.0, rows.collect());
-        let at = |part, others| cost.worst_of_a_part(10.0, part, others);
+        let at = |part, others| cost.worst_of_a_part(10.0, part, part, others);
         let measured = [((1.0, 3.0), 60.0), ((0.25, 3.0), 80.0), ((1.0, 0.0), 40.0), ((0.25, 0.0), 50.0)];
         for ((part, others), cycles) in measured {
             assert!((at(part, others) - cycles).abs() < 1e-9, "{part} {others}: {}", at(part, others));

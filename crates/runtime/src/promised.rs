@@ -80,7 +80,8 @@ fn rate(bps: f64) -> String {
     match bps {
         bps if bps >= 1e9 => format!("{:.2} Gbit/s", bps / 1e9),
         bps if bps >= 1e6 => format!("{:.1} Mbit/s", bps / 1e6),
-        bps => format!("{:.1} kbit/s", bps / 1e3),
+        bps if bps >= 1e3 => format!("{:.1} kbit/s", bps / 1e3),
+        bps => format!("{bps:.0} bit/s"),
     }
 }
 

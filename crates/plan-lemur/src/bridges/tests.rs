@@ -113,6 +113,7 @@ fn placed() -> impl Strategy<Value = (Chain, Vec<Site>, Layout)> {
             stays: Vec::new(),
             smart_nic_cycles: Vec::new(),
             latency_ns: 0.0,
+            on_link: 1.0,
             passes: 0.0,
             direct: 0.0,
             joined: true,

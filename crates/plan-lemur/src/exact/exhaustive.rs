@@ -49,6 +49,12 @@ fn each(ends: &[usize], visit: &mut dyn FnMut(&[usize])) {
     }
 }
 
+/// A packet with its tunnel's header on a link, of one without.
+fn header(problem: &Problem, chain: usize) -> f64 {
+    let bytes = problem.chains[chain].packet_bytes;
+    problem.switch.as_ref().map_or(1.0, |switch| (bytes + switch.header_bytes()) / bytes)
+}
+
 fn with_sites(problem: &Problem, placed: &[Vec<Site>], best: &mut Option<Vec<f64>>) {
     let layouts: Vec<Layout> = problem.chains.iter().zip(placed).map(|(c, s)| Layout::of(problem, c, s)).collect();
     if layouts.iter().zip(&problem.chains).any(|(l, c)| l.latency_ns > c.d_max_ns || !l.joined) {
@@ -99,7 +105,7 @@ fn with_cores(problem: &Problem, layouts: &[Layout], groups: &[(usize, &Group)],
                 continue;
             }
             if group.smart_nic.is_none() {
-                cards[at[0]].factors[chain] += group.visits;
+                cards[at[0]].factors[chain] += group.visits * header(problem, chain);
             }
             let bits = problem.chains[chain].packet_bytes * 8.0;
             if server.shared {
@@ -126,7 +132,8 @@ fn with_cores(problem: &Problem, layouts: &[Layout], groups: &[(usize, &Group)],
         let mut work = Row { factors: vec![0.0; chains], limit: card.cycles_hz / 1e9 };
         for (chain, layout) in layouts.iter().enumerate() {
             link.factors[chain] +=
-                layout.stays.iter().filter(|s| s.smart_nic == Some(id)).map(|s| s.visits).sum::<f64>();
+                layout.stays.iter().filter(|s| s.smart_nic == Some(id)).map(|s| s.visits).sum::<f64>()
+                    * header(problem, chain);
             let cycles = layout.smart_nic_cycles.iter().filter(|(n, _)| *n == id).map(|(_, c)| c).sum::<f64>();
             work.factors[chain] += cycles / (problem.chains[chain].packet_bytes * 8.0);
         }

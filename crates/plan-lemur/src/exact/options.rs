@@ -217,12 +217,12 @@ impl Pattern<'_> {
         for (group, &nic) in self.layout.groups.iter().zip(nics) {
             if group.smart_nic.is_none() {
                 let link = card(self.problem, group.server, nic);
-                load[self.resources.index(Resource::link(group.server, link))] += group.visits;
+                load[self.resources.index(Resource::link(group.server, link))] += group.visits * self.layout.on_link;
             }
         }
         for stay in &self.layout.stays {
             if let Some(nic) = stay.smart_nic {
-                load[self.resources.index(Resource::SmartLink(nic))] += stay.visits;
+                load[self.resources.index(Resource::SmartLink(nic))] += stay.visits * self.layout.on_link;
             }
         }
         if self.problem.switch.is_some() {

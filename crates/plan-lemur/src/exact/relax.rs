@@ -12,6 +12,7 @@ use super::patterns::sites;
 use super::resources::{ROUNDING, Resource, Resources, UNIT};
 use super::{End, Search, Settings};
 use catena_plan_model::estimate::all_links;
+use catena_plan_model::figures::{gbit, us};
 use catena_plan_model::placement::Link;
 use catena_plan_model::problem::{Chain, ChainId, NodeId, Problem, ServerId};
 use catena_plan_model::rack::{MAX_CORES, SwitchKind};
@@ -358,13 +359,16 @@ impl Obstacles {
         for &chain in &self.choked {
             let Chain { t_min_bps, .. } = problem.chains[chain];
             let (promised, most) = (t_min_bps / UNIT, problem.chains[chain].limit_bps() / UNIT);
-            said.push(format!("{} promises {promised:.2} Gbit/s, but at most {most:.2} enter it", name(chain)));
+            said.push(format!(
+                "{} promises {} Gbit/s, but at most {} enter it",
+                name(chain),
+                gbit(promised * UNIT),
+                gbit(most * UNIT)
+            ));
         }
         for &(chain, ns) in &self.late {
-            // A promise may be of nanoseconds.
-            let (wanted, least) = (problem.chains[chain].d_max_ns / 1e3, ns / 1e3);
-            let digits = if wanted < 1.0 { 3 } else { 1 };
-            said.push(format!("{} takes at least {least:.digits$} us, {wanted:.digits$} us are promised", name(chain)));
+            let (wanted, least) = (us(problem.chains[chain].d_max_ns), us(ns));
+            said.push(format!("{} takes at least {least} us, {wanted} us are promised", name(chain)));
         }
         if !said.is_empty() {
             return said.join("; ");
@@ -387,13 +391,13 @@ impl Obstacles {
                 Link::Nic(nic) => format!("network card {nic} of {}", server(id)),
                 Link::SmartNic(nic) => problem.smart_nics[nic].name.clone(),
             };
-            said.push(format!("{:.2} Gbit/s more on {card} would do", bps / 1e9));
+            said.push(format!("{} Gbit/s more on {card} would do", gbit(bps)));
         }
         for &(nic, hz) in self.smart_nics.iter().flatten() {
             said.push(format!("{:.2} GHz more on {} would do", hz / 1e9, problem.smart_nics[nic].name));
         }
         if let Some(bps) = self.forwarding {
-            said.push(format!("{:.2} Gbit/s more through the switch would do", bps / 1e9));
+            said.push(format!("{} Gbit/s more through the switch would do", gbit(bps)));
         }
         if let Some(stages) = self.stages {
             said.push(format!("{stages} more stage{} would do", if stages == 1 { "" } else { "s" }));

@@ -111,7 +111,7 @@ proptest! {
             placement.subgroups.push(Subgroup { chain: 0, nodes, server, cores, link });
         }
         for stay in &layout.stays {
-            loads[stay.server][stay.smart_nic.map_or(3, |nic| nic)] += stay.visits;
+            loads[stay.server][stay.smart_nic.map_or(3, |nic| nic)] += stay.visits * layout.on_link;
         }
         for (server, loads) in loads.iter().enumerate() {
             for (nic, load) in loads.iter().enumerate() {

@@ -277,7 +277,10 @@ impl Check<'_> {
             found.into_iter().for_each(|(_, _, amount)| amount.used += bps);
         };
         for (chain, facts) in facts.iter().enumerate() {
-            let rate = self.placement.rates_bps[chain];
+            // Each packet has its tunnel's header on the way to a card and back.
+            let header = self.problem.switch.as_ref().map_or(0.0, |switch| 8.0 * switch.header_bytes());
+            let bits = 8.0 * self.problem.chains[chain].packet_bytes;
+            let rate = self.placement.rates_bps[chain] / bits * (bits + header);
             for stay in &facts.stays {
                 if let Some(card) = stay.card {
                     load(stay.server, Link::SmartNic(card), rate * stay.visits);

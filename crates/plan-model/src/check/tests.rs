@@ -50,11 +50,14 @@ pub fn line(cycles: &[f64]) -> Chain {
     }
 }
 
+/// What a card carries of packets of 10,000 bits with 8 bytes of NSH each, where it carries 10 Gbit/s of them without.
+const CARD: f64 = 1.0064e10;
+
 /// Two servers of four cores of 1 GHz, the second shared, each with a card of 10 Gbit/s and a SmartNIC of 20
 /// Gbit/s; a switch of three stages.
 pub fn problem() -> Problem {
     let server =
-        |name: &str, shared| Server { name: name.into(), cores: 4, shared, clock_hz: 1e9, nics_bps: vec![1e10] };
+        |name: &str, shared| Server { name: name.into(), cores: 4, shared, clock_hz: 1e9, nics_bps: vec![CARD] };
     let card = |name: &str, server| SmartNic { name: name.into(), server, bps: 2e10, cycles_hz: 5e8, clock_hz: 1e8 };
     let stages = Stages { stages: 3, sram_blocks: 10, tcam_blocks: 4, tables: 4, framework_stages: 2 };
     Problem {
@@ -105,8 +108,9 @@ fn what_no_node_sees_loads_cards_only_where_no_switch_forwards_it() {
     problem.chains[1].ingress_bps = 1e11;
     placement.rates_bps.push(6e10);
     let used = |report: Report| report.links.iter().map(|(_, _, bps)| bps.used).collect::<Vec<_>>();
-    assert_eq!(used(judge(&problem, &placement).unwrap()), [1e10, 0.0, 0.0, 0.0]);
+    assert_eq!(used(judge(&problem, &placement).unwrap()), [CARD, 0.0, 0.0, 0.0]);
     problem.switch = None;
+    problem.servers.iter_mut().for_each(|server| server.nics_bps = vec![1e10]);
     problem.chains[0].nodes.iter_mut().for_each(|node| node.pisa = None);
     let Violation::Bandwidth { bps, .. } = only(&problem, &placement) else { panic!("another violation") };
     assert_eq!(bps, Amount { used: 3e10, available: 2e10 });
@@ -120,7 +124,7 @@ fn a_good_placement_is_reported_with_what_it_leaves() {
     // A million packets of 400 + 600 + 200 + 100 cycles on two cores of 1 GHz.
     assert_eq!(report.subgroups, [Amount { used: 1.3e9, available: 2e9 }]);
     assert_eq!(report.cores, [Amount { used: 2.0, available: 4.0 }, Amount { used: 0.0, available: 4.0 }]);
-    assert_eq!(report.links[0], (0, Link::Nic(0), Amount { used: 1e10, available: 1e10 }));
+    assert_eq!(report.links[0], (0, Link::Nic(0), Amount { used: CARD, available: CARD }));
     assert_eq!(report.links[1], (0, Link::SmartNic(0), Amount { used: 0.0, available: 2e10 }));
     assert_eq!(report.links.len(), 4);
     assert_eq!(report.marginal_bps, 9e9);
@@ -251,7 +255,7 @@ fn a_subgroup_needs_cycles_and_a_server_has_cores() {
 fn links_carry_every_visit() {
     let mut fast = placed(0);
     fast.rates_bps[0] = 1.1e10;
-    let bps = Amount { used: 1.1e10, available: 1e10 };
+    let bps = Amount { used: 1.1e6 * 10_064.0, available: CARD };
     let expected = Violation::Bandwidth { server: "left".into(), card: "network card 0".into(), bps };
     assert_eq!(only(&problem(), &fast), expected);
     // By the SmartNIC's link it goes, and a packet that comes back counts twice.
@@ -265,7 +269,7 @@ fn links_carry_every_visit() {
         subgroups: vec![group(0), group(2)],
         rates_bps: vec![6e9],
     };
-    let bps = Amount { used: 1.2e10, available: 1e10 };
+    let bps = Amount { used: 1.2e6 * 10_064.0, available: CARD };
     let card = "network card 0".to_owned();
     assert_eq!(only(&bounce, &twice), Violation::Bandwidth { server: "left".into(), card, bps });
 }
@@ -280,7 +284,7 @@ fn functions_on_a_smart_nic() {
     assert_eq!(only(&problem(), &mixed), expected);
     mixed.subgroups[0].link = Link::SmartNic(0);
     let report = judge(&problem(), &mixed).unwrap();
-    assert_eq!(report.links[1].2.used, 1e10, "once for the whole stay");
+    assert_eq!(report.links[1].2.used, CARD, "once for the whole stay");
     assert_eq!(report.smart_nics[0], Amount { used: 4e7, available: 5e8 });
     // 40 cycles at 0.1 GHz and 600 at 1 GHz.
     assert_eq!(report.chains[0].latency.used, 3_000.0 + 200.0 + 400.0 + 600.0);

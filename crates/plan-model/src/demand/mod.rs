@@ -98,6 +98,9 @@ pub fn problem(
     let met = flows.iter().zip(&of_all).map(|(flow, part)| part * flow.nodes.iter().sum::<f64>()).sum::<f64>();
     // Where chains are told apart in front of them, that parses the headers.
     let parses_itself = rack.switch.is_none() && graph.chains.len() == 1;
+    // Who is promised something, or stands in a relation to others, waits in a queue behind what finds its chain.
+    let promised = graph.chains.iter().any(|chain| chain.promise.t_min_bps > 0) || !graph.relations.is_empty();
+    let queued = rack.switch.is_none() && graph.chains.len() > 1 && promised;
     for (id, (chain, flow)) in graph.chains.iter().zip(&flows).enumerate() {
         let mut nodes = Vec::new();
         if rack.switch.is_some() && guard::is_bypassed(chain) {
@@ -105,6 +108,7 @@ pub fn problem(
             unknown.push(Unknown { chain, node: "in".to_owned(), function, what: Missing::Bypass });
         }
         let guarded = guard::guarded(chain);
+        let waits = queued || (rack.switch.is_none() && chain.promise.t_max_bps.is_some());
         let parts = flow.nodes.iter().zip(&flow.entries).zip(&flow.return_only).zip(guarded);
         for (node, (((&share, &entry), &return_only), guarded)) in chain.nodes.iter().zip(parts) {
             let mut missing = |what| {
@@ -118,13 +122,15 @@ pub fn problem(
             let size = traits.size.as_ref().map_or(0.0, |size| size.of(&node.args));
             let part = of_all[id] * share;
             let others = if rack.switch.is_none() { met - part } else { OTHERS };
-            let batch = FULL_BATCH * part;
+            // In a queue of its own a chain's packets gather to full batches, which only its own branches divide.
+            let of_a_batch = if waits { share } else { part };
+            let batch = FULL_BATCH * of_a_batch;
             let cost = profile.functions.get(&node.function);
             if cost.is_none() && traits.runs_on(Platform::Server) {
                 missing(Missing::Cost);
                 continue;
             }
-            let made = self::node(traits, cost, (size, part, others), rack, options.replication);
+            let made = self::node(traits, cost, (size, part, of_a_batch, others), rack, options.replication);
             // A node that packets enter the chain by finds their headers not parsed yet.
             let entering = if share > 0.0 { (entry / share).min(1.0) } else { 0.0 };
             let first = if parses_itself { entering } else { 0.0 };
@@ -253,7 +259,7 @@ fn weight(graph: &PolicyGraph, chain: usize) -> f64 {
 fn node(
     traits: &Traits,
     cost: Option<&Cost>,
-    (size, part, others): (f64, f64, f64),
+    (size, part, of_a_batch, others): (f64, f64, f64, f64),
     rack: &Rack,
     replication: Replication,
 ) -> Node {
@@ -272,9 +278,11 @@ fn node(
         function: traits.name.clone(),
         share: 0.0,
         entry: 0.0,
-        server: cost.filter(|_| traits.runs_on(Platform::Server)).map(|c| c.server.worst_of_a_part(size, part, others)),
+        server: cost
+            .filter(|_| traits.runs_on(Platform::Server))
+            .map(|c| c.server.worst_of_a_part(size, part, of_a_batch, others)),
         per_batch: cost.map_or(0.0, |c| c.server.per_batch),
-        batch: (FULL_BATCH * part).clamp(1.0, FULL_BATCH),
+        batch: (FULL_BATCH * of_a_batch).clamp(1.0, FULL_BATCH),
         smart_nic: cost
             .filter(|_| traits.runs_on(Platform::SmartNic) && rack.servers.iter().any(|s| !s.smart_nics.is_empty()))
             .and_then(|c| c.smart_nic.as_ref())

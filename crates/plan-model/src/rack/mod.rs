@@ -142,6 +142,19 @@ impl Wrap {
         if matches!(kind, SwitchKind::OpenFlow { .. }) { Wrap::Vlan } else { Wrap::Nsh }
     }
 
+    /// Bytes that it adds to a packet on the way between two devices; `v6`: in tunnels of IP, that is version 6.
+    #[must_use]
+    pub fn bytes(self, v6: bool) -> f64 {
+        match (self, v6) {
+            // Base and service path headers, without metadata.
+            (Wrap::Nsh, _) => 8.0,
+            (Wrap::Vlan, _) => 4.0,
+            // Ethernet, IP, UDP and VXLAN around what was an Ethernet frame.
+            (Wrap::Vxlan, false) => 14.0 + 20.0 + 8.0 + 8.0,
+            (Wrap::Vxlan, true) => 14.0 + 40.0 + 8.0 + 8.0,
+        }
+    }
+
     /// The numbers that stand for path and index, ascending; none where both are said as they are.
     #[must_use]
     pub fn ids(self) -> Option<std::ops::RangeInclusive<u32>> {

@@ -53,7 +53,12 @@ impl Delta {
             steps.push(Step::Stop { instance: instance.name.clone() });
         }
         // A digest takes longer than all else, and who follows another has it already.
-        Delta { from: new.follows.clone().unwrap_or_else(|| old.digest()), epoch: new.epoch, steps }
+        Delta {
+            from: new.follows.clone().unwrap_or_else(|| old.digest()),
+            epoch: new.epoch,
+            changed: Vec::new(),
+            steps,
+        }
     }
 }
 

@@ -26,6 +26,9 @@ pub struct Delta {
     pub from: String,
     /// The epoch that it leads to.
     pub epoch: u64,
+    /// What is not as it was when what it changes was planned, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed: Vec<String>,
     /// In this order.
     pub steps: Vec<Step>,
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::paths::{Next, Path};
 use super::{Deployment, segment_name};
 use crate::plan::{Device, Plan, ServerPlan, WorkerPart, WorkerPlan};
-use crate::policy::fnv;
+use crate::policy::fnv_of;
 use crate::tasks::TaskPlan;
 
 /// A device that takes part, and what it has to hold beside its instances.
@@ -272,9 +272,7 @@ pub(crate) fn schedule(server: &ServerPlan) -> String {
     let begins =
         |plan: &TaskPlan| plan.tasks.iter().map(|task| (task.start.clone(), task.modules.clone())).collect::<Vec<_>>();
     let tasks = server.tasks.as_ref().map(|plan| (begins(plan), &plan.tree));
-    // Plain data, which always has a text.
-    let text = serde_json::to_string(&(&server.steering, workers, tasks)).unwrap_or_default();
-    fnv(text.as_bytes())
+    fnv_of(&(&server.steering, workers, tasks))
 }
 
 /// What the switch's tables hold.

@@ -105,9 +105,7 @@ impl Deployment {
     /// What stands for the deployment as it is: of another one it is another, but for chance.
     #[must_use]
     pub fn digest(&self) -> String {
-        // A deployment is plain data that always has a text.
-        let text = serde_json::to_string(self).unwrap_or_default();
-        crate::policy::fnv(text.as_bytes())
+        crate::policy::fnv_of(self)
     }
 
     /// The instances of a segment.

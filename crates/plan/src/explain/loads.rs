@@ -33,7 +33,7 @@ impl Loads {
                 if let Some(nic) = stay.smart_nic
                     && let Some(about) = problem.smart_nics.get(nic)
                 {
-                    put(id, about.server, Link::SmartNic(nic), stay.visits);
+                    put(id, about.server, Link::SmartNic(nic), stay.visits * layout.on_link);
                 }
             }
         }
@@ -42,7 +42,7 @@ impl Loads {
             let Some(layout) = layouts.get(subgroup.chain) else { continue };
             let group = layout.groups.iter().find(|group| group.nodes == subgroup.nodes);
             if let Some(group) = group.filter(|group| group.smart_nic.is_none()) {
-                put(subgroup.chain, subgroup.server, subgroup.link, group.visits);
+                put(subgroup.chain, subgroup.server, subgroup.link, group.visits * layout.on_link);
             }
         }
         let rate = |id: ChainId| placement.rates_bps.get(id).copied().unwrap_or(0.0);

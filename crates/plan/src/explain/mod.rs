@@ -71,6 +71,7 @@ impl Plan {
         let digests = Some(Digests::of(case.problem, &verdict, &servers));
         Plan {
             version: VERSION,
+            what_if: Vec::new(),
             rack: case.rack.name.clone(),
             strategy: case.strategy.to_owned(),
             objective: case.problem.objective,

@@ -101,7 +101,7 @@ impl Judge<'_> {
         if server.cores > 1 && self.report.replicable.contains(&false) {
             return Some("not every chain may run on several cores");
         }
-        (!problem.servers[0].shared && problem.chains.len() > 1).then_some("its cores are not shared")
+        (!problem.servers[0].shared && self.placement.subgroups.len() > 1).then_some("its cores are not shared")
     }
 
     /// Every task begins where no other does; every function is in one.

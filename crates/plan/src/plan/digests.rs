@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Plan, ServerPlan, Verdict};
-use crate::policy::fnv;
+use crate::policy::fnv_of;
 use catena_plan_model::problem::Problem;
 
 /// The digests. They are no signature: who changes a plan and these too is not found out.
@@ -34,17 +34,16 @@ impl Digests {
         let sockets: Vec<u32> = servers.iter().map(|server| server.cores_per_socket).collect();
         let steering: Vec<usize> = servers.iter().map(|server| server.steering.len()).collect();
         Digests {
-            // Plain data, which always has a text.
-            problem: fnv(serde_json::to_string(problem).unwrap_or_default().as_bytes()),
-            bound: fnv(format!("{bound:?}").as_bytes()),
-            sockets: fnv(format!("{sockets:?}").as_bytes()),
-            steering: fnv(format!("{steering:?}").as_bytes()),
+            problem: fnv_of(problem),
+            bound: fnv_of(&bound),
+            sockets: fnv_of(&sockets),
+            steering: fnv_of(&steering),
             held: None,
         }
     }
 
     fn held(part: Option<f64>) -> Option<String> {
-        part.map(|part| fnv(format!("{part:?}").as_bytes()))
+        part.map(|part| fnv_of(&part))
     }
 }
 

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::short;
+use catena_plan_model::figures::us;
 
 /// Why a function runs where it does, and not on another device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -95,8 +96,8 @@ impl fmt::Display for Why {
             Why::SwitchFull { with_it: Some(overflow) } => write!(f, "the switch is full: with it, it {overflow}"),
             Why::SwitchFull { with_it: None } => f.write_str("the switch is full"),
             Why::Late { then_ns, most_ns } => {
-                let (then, most) = (then_ns / 1e3, most_ns / 1e3);
-                write!(f, "latency: with it on the switch {then:.1} us, promised are {most:.1}")
+                let (then, most) = (us(*then_ns), us(*most_ns));
+                write!(f, "latency: with it on the switch {then} us, promised are {most}")
             }
             Why::Bounces { beside, now, then } => {
                 let (beside, now, then) = (few(beside), short(*now), short(*then));
