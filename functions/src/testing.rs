@@ -137,6 +137,8 @@ pub struct Harness {
     slot: Slot,
     /// Of a team the other worker's module, which gets no packets.
     other: Option<Box<dyn Module>>,
+    /// Whether the modules are the workers of a team, and get packets side by side.
+    is_team: bool,
 }
 
 impl Harness {
@@ -178,7 +180,18 @@ impl Harness {
         });
         let exits = exits.collect();
         graph.start(Time::Packets).unwrap_or_else(|(module, error)| panic!("{module}: {error}"));
-        Harness { graph, modules, exits, cx, depot, clock: 0, firsts: Vec::new(), slot: Slot::NONE, other: None }
+        Harness {
+            graph,
+            modules,
+            exits,
+            cx,
+            depot,
+            clock: 0,
+            firsts: Vec::new(),
+            slot: Slot::NONE,
+            other: None,
+            is_team: false,
+        }
     }
 
     /// Build a function and put it between two gates.
@@ -199,15 +212,46 @@ impl Harness {
         Harness { other: Some(other), ..Harness::new(module, 2) }
     }
 
+    /// Build a function for both workers of the team that functions are built for now. Each gets packets: by gates 0 and 1, as by their
+    /// exits, the first, by 2 and 3 the second.
+    pub fn of_both(descriptor: &Descriptor, args: &Args) -> Self {
+        let team = engines::team().expect("functions are built for a team");
+        let depot = depot();
+        let cx = Context::new(&depot, 1);
+        let mut graph = Graph::new();
+        let modules = [0, 1].map(|index| {
+            let module = build_for(Some(&team), descriptor, args, Share { index, count: 2 }, &[]);
+            graph.add("tested", module.unwrap_or_else(|error| panic!("{error}")))
+        });
+        let exits = modules.iter().flat_map(|module| [(*module, 0), (*module, 1)]).collect();
+        Harness { is_team: true, ..Self::between(graph, modules.into(), exits, (cx, depot)) }
+    }
+
     /// Let the other worker answer, and go on.
     fn poll(&mut self) {
-        if let Some(other) = &mut self.other {
+        if self.waits_for_others() {
             // Where nobody waits, all have their fates.
             let first = self.graph.first_waiting();
             engines::have_come_to(first.map_or(u64::MAX - 1, |first| first.bits() - 1));
-            other.poll(&mut self.cx);
+            if let Some(other) = &mut self.other {
+                other.poll(&mut self.cx);
+            }
             self.graph.poll(&mut self.cx);
         }
+    }
+
+    fn waits_for_others(&self) -> bool {
+        self.other.is_some() || self.is_team
+    }
+
+    /// The module whose gate this is, and which of its own.
+    fn inlet(&self, gate: u16) -> Inlet {
+        let (module, gate) = match (self.is_team, gate) {
+            (true, _) => (usize::from(gate / 2), gate % 2),
+            (false, 0) => (0, gate),
+            (false, _) => (self.modules.len() - 1, gate),
+        };
+        Inlet { node: self.modules[module], gate }
     }
 
     /// Return the module, to look into it.
@@ -234,11 +278,12 @@ impl Harness {
     /// Send frames as [`Self::send`] does; adds those that came out, in the order in which they did.
     pub fn send_to(&mut self, gate: u16, frames: &[(u64, Vec<u8>)], out: &mut Vec<(usize, u16, Vec<u8>)>) {
         let before = self.dropped();
-        if self.other.is_some() {
+        if self.waits_for_others() {
             let first = self.graph.first_waiting();
             engines::have_come_to(first.map_or(self.clock, |first| first.bits() - 1));
         }
         self.firsts.push(self.clock + 1);
+        let inlet = self.inlet(gate);
         for chunk in frames.chunks(BATCH) {
             let mut batch = Batch::new();
             for (time, bytes) in chunk {
@@ -247,15 +292,14 @@ impl Harness {
                 packet.fill(bytes);
                 packet.meta_mut().arrival = *time;
                 packet.meta_mut().clock = Clock::from_bits(self.clock);
-                packet.meta_mut().way = Way::by(gate).of(self.slot);
+                packet.meta_mut().way = Way::by(inlet.gate).of(self.slot);
                 self.cx.set_now(*time);
                 batch.push(packet);
             }
-            let node = self.modules[if gate == 0 { 0 } else { self.modules.len() - 1 }];
-            self.graph.run(&mut self.cx, Inlet { node, gate }, &mut batch);
+            self.graph.run(&mut self.cx, inlet, &mut batch);
             self.collect(out);
         }
-        while self.other.is_some() && self.graph.most_waiting() > 0 {
+        while self.waits_for_others() && self.graph.most_waiting() > 0 {
             self.poll();
             self.collect(out);
         }

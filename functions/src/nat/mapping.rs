@@ -7,7 +7,7 @@ use std::sync::Arc;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::tcp::flag;
 use catena_state::{
-    Access, Claims, Declaration, Engine, Fate, FlowMap, Intent, Mover, NoMemory, Other, Plain, Scope, Shared,
+    Access, Claims, Declaration, Engine, Fate, FlowMap, Intent, Mover, NoMemory, Other, Plain, Scope, Share, Shared,
     TwoKeyMap, Tx, looks,
 };
 
@@ -163,6 +163,8 @@ pub struct Mappings<E: Engine, F: Translate> {
     pub inside: Inside<E, F>,
     /// Who has which ports.
     pub ports: E::Shared<Ports>,
+    /// The part of them that this instance lends.
+    pub part: u16,
     /// The external addresses.
     pub space: Space<F>,
     /// Where it is said which slot a block is for; nowhere in a replay.
@@ -198,11 +200,17 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
     ) -> Result<Self, NoMemory> {
         let (share, seed) = (engine.share(), engine.seed());
         let (ports, blocks) = (PORTS.part(F::PART), space.grid.all_blocks());
+        // One object for all instances has a part for each, since what comes back goes to the instance that the port says.
+        let (shares, part) = match engine.share_of(&ports) == share {
+            true => (vec![share], 0),
+            false => ((0..share.count).map(|index| Share { index, ..share }).collect(), share.index as u16),
+        };
         let limits = Limits { per_host, roams: F::IS_HOST_SUBNET, takes_in: engine.moves() };
         Ok(Mappings {
             inside: engine.two_key_map([&MAPPINGS.part(F::PART), &EXTERNAL.part(F::PART)], max)?,
             claims: engine.claims(&ports, blocks)?,
-            ports: engine.shared_of(&ports, || Ports::new(space.grid, limits, share, seed))?,
+            ports: engine.shared_of(&ports, || Ports::new(space.grid, limits, shares, seed))?,
+            part,
             space,
             timeouts,
             going: Vec::with_capacity(MOST_GOING),

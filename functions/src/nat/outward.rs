@@ -233,7 +233,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         inside: &InsideTicket<E, F>,
         which: Try,
     ) -> Step {
-        let ticket = self.mappings.ports.want(tx, Lease(F::host_of(Inside::<E, F>::key(inside))));
+        let ticket = self.mappings.ports.want(tx, Lease(F::host_of(Inside::<E, F>::key(inside)), self.mappings.part));
         // Where nothing is late, a new mapping is made without a word in between: most packets of a flood need one.
         if !E::WAITS {
             return self.leased(tx, packet, plan, (inside, ticket), which);

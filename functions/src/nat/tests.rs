@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::Value;
-use crate::testing::engines::{Late, tests};
-use crate::testing::{Fate, Harness, START, build, craft, describe, golden};
+use crate::testing::engines::{Late, on_team, tests};
+use crate::testing::{Fate, Harness, SECOND, START, build, craft, describe, golden};
 use catena_state::Share;
 
 fn prefix(text: &str, length: u8) -> Value {
@@ -42,6 +42,50 @@ fn instances_have_their_own_blocks() {
         }
         harness.end();
     }
+}
+
+/// What comes back to a port goes to the worker whose block it is of, so each takes ports of its own blocks, also where all ports are
+/// one object.
+#[test]
+fn workers_with_one_object_take_ports_of_their_own_blocks() {
+    let args = Args::default().with("pool", prefix("198.51.100.0", 31)).with("block", Value::Integer(16));
+    on_team(|| {
+        let mut harness = Harness::of_both(&DESCRIPTOR, &args);
+        for (host, worker) in (1..100).flat_map(|host| [(host, 0), (host, 1)]) {
+            let frame = craft(&format!("udp 10.0.{}.{}:{} > 192.0.2.9:53", host / 3, host % 3 + 1, 4000 + worker));
+            let Fate::Out(gate, bytes) = harness.send_one(2 * worker, START, &frame) else {
+                panic!("host {host} is refused")
+            };
+            assert_eq!(gate, 2 * worker);
+            let line = describe(&bytes);
+            let source = line.split(' ').nth(1).unwrap();
+            let port: u16 = source.split(':').nth(1).unwrap().parse().unwrap();
+            assert_eq!((port - 1024) / 16 % 2, worker);
+            let answer = craft(&format!("udp 192.0.2.9:53 > {source}"));
+            let back = harness.send_one(2 * worker + 1, START, &answer);
+            assert!(matches!(back, Fate::Out(gate, _) if gate == 2 * worker + 1), "{back:?}");
+        }
+        harness.end();
+    });
+}
+
+/// The ports of both workers are all that there are, and what one gives back is its own again.
+#[test]
+fn workers_with_one_object_lend_all_ports_together() {
+    let args = Args::default().with("pool", prefix("198.51.100.1", 32)).with("block", Value::Integer(2));
+    let args = args.with("ports", Value::Range(2000, 2007));
+    on_team(|| {
+        let mut harness = Harness::of_both(&DESCRIPTOR, &args);
+        for time in [START, START + 3_600 * SECOND] {
+            harness.tick(time);
+            for worker in [0, 1] {
+                let frames = (0..6).map(|host| (time, craft(&format!("udp 10.0.{worker}.{host}:4000 > 192.0.2.9:53"))));
+                // Two blocks of two ports, each for one host.
+                assert_eq!(harness.send(2 * worker, &frames.collect::<Vec<_>>()).len(), 2, "worker {worker}");
+            }
+        }
+        harness.end();
+    });
 }
 
 #[test]
@@ -112,6 +156,9 @@ pub(super) const LATE: Late = Late {
     quick: tests![golden_scripts, vlans_have_mappings_of_their_own,],
     slow: tests![instances_have_their_own_blocks,],
     apart: &[
+        // They are of a team.
+        "workers_with_one_object_take_ports_of_their_own_blocks",
+        "workers_with_one_object_lend_all_ports_together",
         // Nothing is built.
         "bad_configurations_are_named",
         "a_pool_has_addresses_that_packets_may_come_from",

@@ -10,18 +10,16 @@ mod block;
 mod grid;
 mod known;
 mod moving;
+mod part;
 
-use catena_packet::BATCH;
 use catena_packet::wire::Seed;
 
-use super::{Loads, Places, Table};
-use crate::engine::{NoMemory, Share};
+use crate::engine::{Full, NoMemory, Share};
 use crate::key::Words;
 use crate::operations;
 use crate::plain::Plain;
 use crate::shared::{Look, Op};
-use block::{Block, NONE};
-use known::{Known, KnownBlocks, MOST_LENT};
+use part::Part;
 
 pub use block::MOST_PORTS;
 pub use grid::Grid;
@@ -30,9 +28,9 @@ pub use moving::Lent;
 /// Keys a host: an address of IPv4 or 64 bits of one of IPv6, and whatever else tells hosts apart, such as its VLAN.
 pub type Host = Words;
 
-/// Take a port for a host.
+/// Take a port for a host, of those that this part of the instances lends: what comes back to the port comes to that instance.
 #[derive(Clone, Copy, Debug, Plain)]
-pub struct Lease(pub Host);
+pub struct Lease(pub Host, pub u16);
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
@@ -59,7 +57,7 @@ impl Op<Ports> for Lease {
     type Reply = Leased;
 
     fn apply(self, ports: &mut Ports) -> Leased {
-        ports.lease(self.0)
+        ports.parts.get_mut(usize::from(self.1)).map_or(Leased::Nothing, |part| part.lease(self.0))
     }
 }
 
@@ -67,7 +65,11 @@ impl Op<Ports> for Release {
     type Reply = ();
 
     fn apply(self, ports: &mut Ports) {
-        ports.release(self.0, self.1);
+        let Some(block) = ports.grid.block_of(self.0, self.1) else { return };
+        let part = (block % ports.grid.blocks) as usize % ports.parts.len();
+        if let Some(part) = ports.parts.get_mut(part) {
+            part.release(self.0, self.1);
+        }
     }
 }
 
@@ -75,34 +77,12 @@ impl Look<Ports> for Used {
     type Reply = (u64, u64);
 
     fn look(self, ports: &Ports) -> (u64, u64) {
-        (ports.hosts.len() as u64, ports.free_blocks as u64)
+        let add = |(hosts, free): (u64, u64), part: &Part| {
+            let (own, left) = part.used();
+            (hosts + own, free + left)
+        };
+        ports.parts.iter().fold((0, 0), add)
     }
-}
-
-/// What a host has.
-#[derive(Clone, Copy, Debug, Plain)]
-struct Tenant {
-    /// Index of its external address; of IPv6, of the latest.
-    index: u32,
-    /// How many ports it uses.
-    used: u32,
-    /// The place of its first block with a free port.
-    open: u32,
-}
-
-/// The blocks of an external address that are free: those that were never lent, in their order, then those that were given
-/// back first, so that ports rest as long as they can.
-#[derive(Clone, Copy, Debug)]
-struct Free {
-    /// The next that was never lent.
-    fresh: u32,
-    /// How many of them were not.
-    fresh_left: u32,
-    /// The first and the last that was given back.
-    first: u32,
-    last: u32,
-    /// How many are free in all.
-    count: u32,
 }
 
 /// Limits of what a host gets.
@@ -116,309 +96,62 @@ pub struct Limits {
     pub takes_in: bool,
 }
 
-/// The ports of a pool and their users.
+/// The ports of a pool and their users: those of one instance, or of all that share them, each of which lends a part. A host that
+/// several instances serve is one of each of them: it may live on another address with each, and its limit is for each.
 pub struct Ports {
     grid: Grid,
-    limits: Limits,
-    share: Share,
-    hosts: Table<Host, Tenant>,
-    /// By number.
-    known: KnownBlocks,
-    /// Those that are lent, each at a place: they lie close together, whatever their numbers are.
-    blocks: Places<Block>,
-    /// The first place that is free again, chained through `after`; and how many were ever used.
-    free_place: u32,
-    places: u32,
-    /// By the address's index.
-    free: Vec<Free>,
-    /// Lent blocks of each address: new hosts come where there are fewest.
-    lent: Loads,
-    free_blocks: usize,
-    leases: u8,
+    parts: Box<[Part]>,
 }
 
 impl Ports {
-    /// Make all ports free.
+    /// Make all ports free that the instances of `shares` lend: all of them, or one.
     ///
     /// # Errors
     /// [`NoMemory`] for so many blocks.
-    pub fn new(grid: Grid, limits: Limits, share: Share, seed: Seed) -> Result<Self, NoMemory> {
-        let count = grid.blocks_of(share);
-        let free = Free { fresh: share.index, fresh_left: count, first: NONE, last: NONE, count };
-        let most = count as usize * grid.addresses as usize;
-        // It may come to have all that there are.
-        let all = grid.addresses as usize * grid.blocks as usize;
-        let room = if limits.takes_in { all } else { most };
-        Ok(Ports {
-            grid,
-            limits,
-            share,
-            hosts: Table::new("hosts", seed, room.max(1))?,
-            known: KnownBlocks::new(all)?,
-            blocks: Places::new("blocks", room)?,
-            free_place: NONE,
-            places: 0,
-            free: vec![free; grid.addresses as usize],
-            lent: Loads::new(grid.addresses as usize),
-            free_blocks: most,
-            leases: 0,
-        })
+    pub fn new(
+        grid: Grid,
+        limits: Limits,
+        shares: impl IntoIterator<Item = Share>,
+        seed: Seed,
+    ) -> Result<Self, NoMemory> {
+        let parts = shares.into_iter().map(|share| Part::new(grid, limits, share, seed)).collect::<Result<_, _>>()?;
+        Ok(Ports { grid, parts })
     }
 
     /// Bring near what leads to a host.
     pub fn bring_host(&self, host: Host) {
-        self.hosts.bring(host);
+        self.parts.iter().for_each(|part| part.bring_host(host));
     }
 
     /// Bring near what leasing a port to each of these hosts, a batch of them at most, will look at. What leads to the hosts has come.
     pub fn bring_next(&self, hosts: impl Iterator<Item = Host>) {
-        let mut places = [None; BATCH];
-        for (place, host) in places.iter_mut().zip(hosts) {
-            *place = self.hosts.guess(host);
-        }
-        for tenant in places.into_iter().flatten().filter_map(|place| self.hosts.look(place)) {
-            self.blocks.bring(tenant.open as usize);
+        if let [only] = &self.parts[..] {
+            only.bring_next(hosts);
         }
     }
 
     /// Bring near what giving back these ports will look at: each part tells where the next one is.
     pub fn bring_leased(&self, leased: impl Iterator<Item = (u32, u16)> + Clone) {
-        let numbers = leased.filter_map(|(index, port)| self.grid.block_of(index, port));
-        numbers.clone().for_each(|number| self.known.bring(number));
-        let places = numbers.filter_map(|number| match self.known.get(number) {
-            Known::Lent(place) => Some(place as usize),
-            _ => None,
-        });
-        places.clone().for_each(|place| self.blocks.bring(place));
-        let blocks = places.filter_map(|place| self.blocks.look(place));
-        blocks.for_each(|block| self.hosts.bring_place(block.host_at));
-    }
-
-    fn lease(&mut self, key: Host) -> Leased {
-        match self.take(key) {
-            Ok(leased) => leased,
-            Err(lives_on) if self.lend(key, lives_on) => self.take(key).unwrap_or(Leased::Nothing),
-            Err(_) => Leased::Nothing,
+        if let [only] = &self.parts[..] {
+            only.bring_leased(leased);
         }
     }
 
-    /// Take a port of a block that the host has. Where none has a free one, the error is the address that it lives on.
-    fn take(&mut self, key: Host) -> Result<Leased, Option<u32>> {
-        let Ports { grid, limits, hosts, blocks, .. } = self;
-        let host = hosts.get_mut(key).ok_or(None)?;
-        if limits.per_host > 0 && host.used >= limits.per_host {
-            return Ok(Leased::Limit);
-        }
-        let block = blocks.get_mut(host.open as usize).ok_or(Some(host.index))?;
-        let port = block.take(grid.block_ports).ok_or(Some(host.index))?;
-        host.used += 1;
-        let (index, first) = grid.place(block.number);
-        if block.free == 0 {
-            let after = block.after;
-            host.open = after;
-            self.set_before(after, NONE);
-        }
-        self.leases = self.leases.wrapping_add(1);
-        Ok(Leased::Port(index, first + port, self.leases))
-    }
-
-    /// Lend a block to a host none of whose blocks has a free port; returns whether there is one. A host that lives on an
-    /// address stays there (RFC 4787 REQ-2), whatever is free on others.
-    fn lend(&mut self, key: Host, lives_on: Option<u32>) -> bool {
-        let here = lives_on.filter(|index| self.free[*index as usize].count > 0 || !self.limits.roams);
-        // The least lent has a free one if any has, as all have the same number.
-        let Some(index) = here.or(self.lent.least().map(|index| index as u32)) else { return false };
-        if self.free_place == NONE && self.places > MOST_LENT {
-            return false;
-        }
-        let Some(number) = self.take_block(index) else { return false };
-        let place = self.place(Block::new(key, number, self.grid.block_ports));
-        if let Some(host) = self.hosts.get_mut(key) {
-            (host.index, host.open) = (index, place);
-        } else if self.hosts.insert(key, Tenant { index, used: 0, open: place }).is_err() {
-            self.give_block(number, place);
-            return false;
-        }
-        if let (Some(block), Some(at)) = (self.blocks.get_mut(place as usize), self.hosts.place(key)) {
-            block.host_at = at;
-        }
-        true
-    }
-
-    fn release(&mut self, index: u32, port: u16) {
-        let Some(number) = self.grid.block_of(index, port) else { return };
-        let ports = self.grid.block_ports;
-        let Known::Lent(place) = self.known.get(number) else { return };
-        let Some(block) = self.blocks.get_mut(place as usize) else { return };
-        if !block.give(port - self.grid.place(number).1) {
-            return;
-        }
-        let Block { host: key, host_at, free, before, after, .. } = *block;
-        let Some(host) = self.hosts.get_at(host_at, key) else { return };
-        host.used -= 1;
-        let (left, open) = (host.used, host.open);
-        let was_full = free == 1;
-        if free == ports {
-            // Empty. One that was full until now, a block of one port, stands in no chain.
-            if !was_full {
-                if open == place {
-                    host.open = after;
-                }
-                self.set_after(before, after);
-                self.set_before(after, before);
-            }
-            self.give_block(number, place);
-        } else if was_full {
-            host.open = place;
-            (block.before, block.after) = (NONE, open);
-            self.set_before(open, place);
-        }
-        if left == 0 {
-            self.hosts.remove(key);
+    /// Take out the blocks of all hosts that go, and these with them. It looks at all blocks that are lent.
+    pub fn leave(&mut self, goes: impl Fn(&Host) -> bool, each: &mut dyn FnMut(Lent)) {
+        if let [only] = &mut self.parts[..] {
+            only.leave(goes, each);
         }
     }
 
-    fn take_block(&mut self, index: u32) -> Option<u32> {
-        let free = self.free.get_mut(index as usize).filter(|free| free.count > 0)?;
-        let number = if free.fresh_left > 0 {
-            let number = index * self.grid.blocks + free.fresh;
-            free.fresh += self.share.count.max(1);
-            free.fresh_left -= 1;
-            number
-        } else {
-            let number = free.first;
-            let Known::Free(next) = self.known.get(number) else { return None };
-            free.first = next.map_or(NONE, |next| index * self.grid.blocks + u32::from(next));
-            number
-        };
-        free.count -= 1;
-        self.free_blocks -= 1;
-        self.lent.add(index as usize, 1);
-        Some(number)
-    }
-
-    fn give_block(&mut self, number: u32, place: u32) {
-        let index = self.grid.place(number).0 as usize;
-        let free = &mut self.free[index];
-        let (last, is_first) = (std::mem::replace(&mut free.last, number), free.count == free.fresh_left);
-        free.count += 1;
-        if is_first {
-            free.first = number;
-        } else {
-            self.known.set(last, Known::Free(Some((number % self.grid.blocks) as u16)));
+    /// Take in a block of a host's, and the host with the first of them.
+    ///
+    /// # Errors
+    /// [`Full`] where it is no block of these ports, or there is no room for another host.
+    pub fn arrive(&mut self, came: Lent) -> Result<(), Full> {
+        match &mut self.parts[..] {
+            [only] => only.arrive(came),
+            _ => Err(Full),
         }
-        self.known.set(number, Known::Free(None));
-        let next = std::mem::replace(&mut self.free_place, place);
-        self.set_after(place, next);
-        self.free_blocks += 1;
-        self.lent.add(index, -1);
-    }
-
-    /// Put a block at a free place; returns that. There are as many as blocks.
-    fn place(&mut self, block: Block) -> u32 {
-        let place = match self.blocks.get_mut(self.free_place as usize) {
-            Some(free) => std::mem::replace(&mut self.free_place, free.after),
-            None => {
-                self.places += 1;
-                self.places - 1
-            }
-        };
-        self.blocks.fill(place as usize, block);
-        self.known.set(block.number, Known::Lent(place));
-        place
-    }
-
-    fn set_before(&mut self, place: u32, before: u32) {
-        if let Some(block) = self.blocks.get_mut(place as usize) {
-            block.before = before;
-        }
-    }
-
-    fn set_after(&mut self, place: u32, after: u32) {
-        if let Some(block) = self.blocks.get_mut(place as usize) {
-            block.after = after;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::{HashMap, HashSet};
-
-    use super::*;
-    use proptest::prelude::*;
-
-    fn ports(addresses: u32, block: u16, limits: Limits, share: Share) -> Ports {
-        let grid = Grid::new(addresses, (1024, 1055), block).unwrap();
-        Ports::new(grid, limits, share, Seed::from_number(1)).unwrap()
-    }
-
-    proptest! {
-        /// Nobody gets a port that is taken, a host keeps to its limit, its address and few blocks, and is refused only where it
-        /// must be; what is given back is free again.
-        #[test]
-        fn ports_are_lent_by_the_rules(
-            block in prop::sample::select(vec![1u16, 3, 8, 32]),
-            per_host in 0u32..6,
-            roams in any::<bool>(),
-            instance in 0u32..2,
-            steps in prop::collection::vec((0u64..6, any::<prop::sample::Index>(), any::<bool>()), 1..300),
-        ) {
-            let share = Share { index: instance, count: 2 };
-            let mut ports = ports(3, block, Limits { per_host, roams, takes_in: false }, share);
-            let (_, all) = Used.look(&ports);
-            let blocks = u32::from(32 / block);
-            prop_assert_eq!(all as u32, 3 * (blocks - instance).div_ceil(2));
-            let block_of = |(index, port): (u32, u16)| (index, (port - 1024) / block);
-            let mut taken: HashMap<(u32, u16), u64> = HashMap::new();
-            for (host, which, gives) in steps {
-                if gives && !taken.is_empty() {
-                    let (&port, _) = taken.iter().nth(which.index(taken.len())).unwrap();
-                    taken.remove(&port);
-                    ports.release(port.0, port.1);
-                    // Once is enough.
-                    ports.release(port.0, port.1);
-                } else {
-                    let own: Vec<_> = taken.iter().filter(|(_, of)| **of == host).map(|(port, _)| *port).collect();
-                    let own_blocks: HashSet<_> = own.iter().map(|port| block_of(*port)).collect();
-                    let has_room = own.len() < own_blocks.len() * usize::from(block);
-                    match ports.lease(Words(host, 0)) {
-                        Leased::Port(index, port, _) => {
-                            prop_assert!(per_host == 0 || (own.len() as u32) < per_host);
-                            let fresh = block_of((index, port));
-                            prop_assert_eq!(has_room, own_blocks.contains(&fresh));
-                            prop_assert_eq!(u32::from(fresh.1) % 2, instance, "a block of another instance");
-                            prop_assert!(roams || own.iter().all(|(on, _)| *on == index));
-                            prop_assert_eq!(taken.insert((index, port), host), None);
-                        }
-                        Leased::Limit => prop_assert!(per_host > 0 && own.len() as u32 >= per_host),
-                        Leased::Nothing => {
-                            prop_assert!(!has_room);
-                            let lent: HashSet<_> = taken.keys().map(|port| block_of(*port)).collect();
-                            let here = own.first().filter(|_| !roams).map(|(index, _)| *index);
-                            let free = (0..3).filter(|index| here.is_none_or(|here| here == *index)).any(|index| {
-                                (0..32 / block).any(|n| u32::from(n) % 2 == instance && !lent.contains(&(index, n)))
-                            });
-                            prop_assert!(!free, "there was a block");
-                        }
-                    }
-                }
-                let lent: HashSet<_> = taken.keys().map(|port| block_of(*port)).collect();
-                let hosts = taken.values().collect::<HashSet<_>>().len();
-                prop_assert_eq!(Used.look(&ports), (hosts as u64, all - lent.len() as u64));
-            }
-        }
-    }
-
-    #[test]
-    fn ports_rest_as_long_as_they_can() {
-        let mut ports = ports(1, 8, Limits { per_host: 0, roams: false, takes_in: false }, Share::WHOLE);
-        let lease = |ports: &mut Ports, host| match ports.lease(Words(host, 0)) {
-            Leased::Port(_, port, _) => port,
-            refused => panic!("{refused:?}"),
-        };
-        assert_eq!([1, 2, 3].map(|host| lease(&mut ports, host)), [1024, 1032, 1040]);
-        [1032, 1024].into_iter().for_each(|port| ports.release(0, port));
-        assert_eq!([4, 5, 6].map(|host| lease(&mut ports, host)), [1048, 1032, 1024]);
     }
 }

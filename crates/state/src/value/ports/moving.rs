@@ -1,8 +1,9 @@
 //! Hosts that another instance gets, with their blocks: these are its own from then on, also when they are free again.
 
+use super::Host;
 use super::block::{Block, NONE, WORDS};
 use super::known::Known;
-use super::{Host, Ports, Tenant};
+use super::part::{Part, Tenant};
 use crate::engine::Full;
 use crate::plain::Plain;
 
@@ -17,9 +18,9 @@ pub struct Lent {
     cursor: u16,
 }
 
-impl Ports {
+impl Part {
     /// Take out the blocks of all hosts that go, and these with them. It looks at all blocks that are lent.
-    pub fn leave(&mut self, goes: impl Fn(&Host) -> bool, each: &mut dyn FnMut(Lent)) {
+    pub(super) fn leave(&mut self, goes: impl Fn(&Host) -> bool, each: &mut dyn FnMut(Lent)) {
         let mut gone = Vec::new();
         for place in 0..self.places {
             let Some(&block) = self.blocks.look(place as usize) else { continue };
@@ -42,7 +43,7 @@ impl Ports {
     ///
     /// # Errors
     /// [`Full`] where it is no block of these ports, or there is no room for another host.
-    pub fn arrive(&mut self, came: Lent) -> Result<(), Full> {
+    pub(super) fn arrive(&mut self, came: Lent) -> Result<(), Full> {
         let Lent { host: key, index, number, used, cursor } = came;
         let (on, ports) = (self.grid.place(number).0, self.grid.block_ports);
         let is_here = matches!(self.known.get(number), Known::Lent(_));
