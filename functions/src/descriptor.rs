@@ -140,7 +140,7 @@ impl Build<'_> {
             let engine = catena_state::Delayed::new(self.seed, self.share, delays);
             return self.deploy_late(engine, recipe);
         }
-        // Tests hold every function to it but NAT, whose ports on one object would all be of the share of whoever made it first.
+        // Tests hold every function to it.
         let team = self.team.filter(|_| R::IS_ORDERED || cfg!(test));
         if let Some(mut engine) = team.and_then(|team| Peers::new(self.seed, team, self.share.index as usize)) {
             engine.make_for(self.instance);
