@@ -3,7 +3,8 @@
 //! A [`Backend`] does that for one kind of device: it sees the policy, the whole plan and which device it is asked for, and
 //! nobody else needs to know what it makes. [`lower`] asks, for each device that takes part, the one that can: also a switch that only
 //! leads packets from device to device.
-//! [`OnHost`] is the one for servers.
+//! [`OnHost`] is the one for servers. It makes a server do whole chains: where parts of a chain are on other devices, these have what they
+//! need, and the server is refused.
 
 mod on_host;
 

@@ -36,6 +36,8 @@ const FIRST: (Duration, u32) = (Duration::from_millis(50), 20);
 const SAMPLES: usize = 5;
 /// Fewer packets of a module tell nothing of what it costs.
 const ENOUGH: f64 = 1_000.0;
+/// Of whom more than this part comes beyond what it is promised, more than that is divided.
+const NEARLY: f64 = 0.05;
 /// Workers that spend this part of their time with packets may have more to do than they can: ports lose it.
 const BUSY: f64 = 0.8;
 /// Weights of which none changes by more than this part of itself stay as they are.
@@ -232,7 +234,8 @@ impl Weights {
         self.next = Instant::now() + if self.looks < FIRST.1 { FIRST.0 } else { EVERY };
         let now = self.counts();
         let spent: f64 = now.tasks.iter().zip(&self.before.tasks).map(|(now, b)| now.since(*b).cycles).sum();
-        let there = self.looked.elapsed().as_secs_f64() * clock::hertz() as f64 * self.workers.len() as f64;
+        let seconds = self.looked.elapsed().as_secs_f64();
+        let there = seconds * clock::hertz() as f64 * self.workers.len() as f64;
         self.looked = Instant::now();
         let busy = now.dropped.iter().sum::<u64>() > self.before.dropped.iter().sum() || spent > BUSY * there;
         if let Some(tenants) = &mut self.tenants {
@@ -246,12 +249,12 @@ impl Weights {
             *bits = work.bytes * 8.0 / work.packets;
         }
         let read = now.tasks[0].since(self.before.tasks[0]).packets;
-        let least = self.least_dropped(&now, &came);
+        let least = self.least_dropped(&now, &came, seconds);
         self.before = now;
         if !busy {
             return;
         }
-        if let Some(least) = least.filter(|_| spent > BUSY * there) {
+        if spent > BUSY * there {
             self.reading = reading::follow(self.reading, least, self.division.surplus());
         }
         let costs = self.with_strangers(read, came.iter().sum());
@@ -271,10 +274,14 @@ impl Weights {
         self.given = tree;
     }
 
-    /// The least part of what came to a queue behind the port that found it full.
-    fn least_dropped(&self, now: &Counts, came: &[f64]) -> Option<f64> {
-        let told = self.division.entrances_in(0).filter(|module| came[*module] >= ENOUGH);
-        told.map(|module| (now.dropped[module] - self.before.dropped[module]) as f64 / came[module]).reduce(f64::min)
+    /// The least part of what came in so many seconds to a queue, of those that are to be full, that found it so. A chain of which no
+    /// more comes than it is promised has all of that whatever the port reads.
+    fn least_dropped(&self, now: &Counts, came: &[f64], seconds: f64) -> Option<f64> {
+        let wants = |(module, promised): &(usize, f64)| {
+            came[*module] >= ENOUGH && came[*module] * self.bits[*module] / seconds > promised * (1.0 + NEARLY)
+        };
+        let dropped = |(module, _)| (now.dropped[module] - self.before.dropped[module]) as f64 / came[module];
+        self.division.related().filter(wants).map(dropped).reduce(f64::min)
     }
 
     /// Return what tenants' packets cost until now; None where there are no tenants.

@@ -326,6 +326,23 @@ impl Division {
         self.options.surplus
     }
 
+    /// The modules behind a queue that the port's task fills, of chains that a relation divides what there is with, or puts before
+    /// others: these are to find their queues full. With each, what is promised to its chain, in bits per second.
+    pub fn related(&self) -> impl Iterator<Item = (usize, f64)> {
+        let shared = self.implied.iter().filter(|ratio| matches!(ratio, Promise::Beyond(_)));
+        let subjects = self.promises.iter().chain(shared).flat_map(|promise| match promise {
+            Promise::Cpu(_) | Promise::Throughput(_) | Promise::Beyond(_) => promise.subjects(),
+            // The last has what the others leave.
+            Promise::Priority(order) => order.iter().rev().skip(1).collect(),
+            Promise::Rate { .. } => Vec::new(),
+        });
+        let mut entries: Vec<usize> = subjects.flatten().map(|class| self.alpine.graph.entry(*class)).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        let promised = |m: usize| self.owners[m].map_or(0.0, |c| self.chains[c].t_min_bps);
+        self.entrances_in(0).filter(move |m| entries.contains(m)).map(move |m| (m, promised(m)))
+    }
+
     /// What everything costs as planned.
     #[must_use]
     pub fn planned(&self) -> Measured {

@@ -113,6 +113,24 @@ fn what_the_file_says_about_cycles_goes_before_the_planned_rates() {
     assert!((plan.classes[1].cpu / plan.classes[0].cpu - 4.0).abs() < 1e-6, "{:?}", plan.classes);
 }
 
+#[test]
+fn who_is_owed_a_part_is_to_find_its_queue_full() {
+    let related = |relation: &str, promised: f64| -> Vec<(String, f64)> {
+        let policy = policy(&format!("{TWO}{relation}\n"));
+        let mut problem = problem(&policy);
+        problem.chains[0].t_min_bps = promised;
+        let placement = placed(&[1e9, 1e9]);
+        let division = Division::of(&policy, &problem, 0, &placement, FEWEST, Until::default()).unwrap();
+        division.related().map(|(module, bps)| (division.modules()[module].clone(), bps)).collect()
+    };
+    let both = |promised| vec![("a/a".to_owned(), promised), ("b/c".to_owned(), 0.0)];
+    assert_eq!(related("throughput a : b = 1 : 2", 1e8), both(1e8));
+    assert_eq!(related("cpu a : b = 1 : 2", 0.0), both(0.0));
+    // Who comes last has what is left.
+    assert_eq!(related("priority b > a", 1e8), both(1e8)[1..]);
+    assert_eq!(related("", 1e8), []);
+}
+
 /// What comes of each is more than can be done, so that most of a worker reads what is dropped: much less is left to share than
 /// the plan of what is carried says. It is shared in the same ratio.
 #[test]

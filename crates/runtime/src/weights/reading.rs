@@ -4,12 +4,14 @@
 //! plan has the port read a little more of every chain than is served of it: each queue drops some. What that takes is known by what
 //! everything costs, but for what no task pays: taking turns, setting clocks. That is a few percent, as much as the port is to read
 //! more; who is served most then has all that is read of it, and the others share what it leaves. So what the queues do
-//! drop tells whether the port has enough, and corrects it.
+//! drop tells whether the port has enough, and corrects it. Where no relation divides what there is nobody is owed a part of it, and the
+//! port has what costs say.
 
 use catena_plan::alpine::SchedulerTree;
 
-/// The most that the port's part is corrected by, up and down.
-const MOST: f64 = 1.25;
+/// The most that the port's part is corrected by, up and down: a chain whose weight is too large does not wait however much is read,
+/// and reading for it in vain is to cost the others little.
+const MOST: f64 = 1.15;
 /// What it is corrected by in the beginning: too much, for what is dropped says how much of it is in vain.
 pub(super) const FIRST: f64 = 1.1;
 /// What one step changes at most, up and down: down is from where a part of what was read was in vain, up from nothing dropped,
@@ -17,9 +19,11 @@ pub(super) const FIRST: f64 = 1.1;
 const STEPS: (f64, f64) = (0.04, 0.1);
 
 /// Return how many times as much of the others' cycles the port has, after `before`, where at least `least` of what came to each queue
-/// was dropped, and `wanted` shall be. One part more for the port is about one part more that is dropped.
-pub(super) fn follow(before: f64, least: f64, wanted: f64) -> f64 {
+/// was dropped, and `wanted` shall be; None: of nobody anything has to be. One part more for the port is about one part more that is
+/// dropped.
+pub(super) fn follow(before: f64, least: Option<f64>, wanted: f64) -> f64 {
     let (up, down) = STEPS;
+    let Some(least) = least else { return 1.0 + (before - 1.0) / 2.0 };
     let step = if least < wanted / 4.0 { up } else { ((wanted - least) / 2.0).max(-down) };
     (before * (1.0 + step)).clamp(1.0 / MOST, MOST)
 }
@@ -44,14 +48,14 @@ mod tests {
         let mut times = FIRST;
         let dropped = |times: f64| (1.0_f64 - 1.0 / (0.95 * times)).max(0.0);
         for _ in 0..30 {
-            times = follow(times, dropped(times), 0.02);
+            times = follow(times, Some(dropped(times)), 0.02);
         }
         assert!((dropped(times) - 0.02).abs() < 0.001, "{times}: {}", dropped(times));
-        // A flood that ends leaves nothing behind.
-        for _ in 0..30 {
-            times = follow(times, 0.5, 0.02);
-        }
-        assert_eq!(times, 1.0 / MOST);
+        // Half of what is read is read in vain.
+        let least = (0..30).fold(times, |times, _| follow(times, Some(0.5), 0.02));
+        assert_eq!(least, 1.0 / MOST);
+        // Nobody is owed a part.
+        assert!(((0..30).fold(times, |times, _| follow(times, None, 0.02)) - 1.0).abs() < 1e-6);
     }
 
     #[test]
