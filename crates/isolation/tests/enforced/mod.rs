@@ -130,6 +130,11 @@ fn seen(mut shows: impl FnMut() -> Result<(), String>) {
     }
 }
 
+/// Packets each 2 ms, fewer where a machine is so slow that they alone take most of a quota of 30 %: nothing holds them to it then.
+fn affordable(count: usize, network: f64) -> usize {
+    if network > 20.0 { (count / 2).max(30) } else { count }
+}
+
 fn holds(is_so: bool, took: &impl std::fmt::Debug) -> Result<(), String> {
     if is_so { Ok(()) } else { Err(format!("{took:?}")) }
 }
@@ -140,13 +145,15 @@ fn who_is_flooded_pays_for_its_packets_by_its_quota() {
     let (Some(bed), Some(groups), Some(_)) = (Testbed::new(), Group::with_quotas(&[30]), tracer()) else { return };
     joined_middle(&bed);
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Spin(9001));
-    let _sender = Sender::start(&bed, 9001, 240);
+    let mut count = 240;
     let quota = groups[0].quota();
     seen(|| {
+        let _sender = Sender::start(&bed, 9001, count);
         let [without, with] = [false, true].map(|enforces| turn(&groups, enforces, &[]).remove(0));
         assert_eq!(groups[0].quota(), quota);
         // Seen, in five runs: 47.0 to 48.1% without, its packets 16.9 to 17.3%; 28.3 to 28.7% with, below 30% as what was taken
         // while enforcement began is still being paid.
+        count = affordable(count, with.network);
         let is_held = (25.0..34.0).contains(&with.cost) && with.network > 3.0;
         holds(is_held && without.cost > with.cost + without.network / 3.0, &(without, with))
     });
@@ -164,9 +171,11 @@ fn who_works_on_others_packets_gets_its_time_back() {
     bed.exec(Place::A, "echo 2 > /sys/class/net/eth0/queues/rx-0/rps_cpus");
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::SpinOn(9001, 0));
     let _victim = Process::start(&bed, Place::A, &groups[1], Role::SpinOn(9002, 1));
-    let _sender = Sender::start(&bed, 9001, 240);
+    let mut count = 240;
     seen(|| {
+        let _sender = Sender::start(&bed, 9001, count);
         let [without, with] = [false, true].map(|enforces| turn(&groups, enforces, &[]));
+        count = affordable(count, with[0].network);
         let lost = without[0].network;
         // Seen, in five runs: of its 50% the victim had 43.3 to 44.4% without, 50.1 to 50.3% with; the receiver took 42.7 to 43.0%
         // without and 29.6 to 29.8% of its 30% with.
