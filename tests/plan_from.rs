@@ -174,6 +174,29 @@ fn golden(folder: &Path, from: &str, to: &str, wanted: &str) {
     assert_eq!(done, wanted, "{from} to {to}:\n{}\n{text}", done.join("\n"));
 }
 
+/// What was changed since, what was asked for and the steps are in the file: word for word as they were printed.
+#[test]
+fn a_plan_that_follows_is_shown_as_it_was_printed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path();
+    write(path, "rack.toml", &rack(&["nf1", "nf2"]));
+    write(path, "chains.catena", CHAINS);
+    plan(path, None, "1.json");
+    write(path, "chains.catena", &format!("{CHAINS}{MORE}"));
+    let catena = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_catena"));
+        let output = command.args(line.split(' ')).current_dir(path).output().expect("catena starts");
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let asked = "plan chains.catena --rack rack.toml --profile none --from 1.json --what-if cores=6 -o 2.json";
+    let printed = catena(asked);
+    for said in ["What if: cores=6", "these have changed: the chain files, the rack.", "From epoch 1 to 2"] {
+        assert!(printed.contains(said), "{said}: {printed}");
+    }
+    assert_eq!(catena("show 2.json --stage plan"), printed);
+}
+
 #[test]
 fn a_plan_of_the_same_has_nothing_to_do() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
