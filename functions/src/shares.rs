@@ -8,7 +8,7 @@
 //! send from all.
 
 use catena_packet::wire::Seed;
-use catena_state::{Op, Plain, operations};
+use catena_state::{Op, Plain, Stored, operations};
 
 /// Groups that senders are counted in.
 pub const GROUPS: usize = 4096;
@@ -41,7 +41,7 @@ pub struct Give(pub u16);
 #[derive(Clone, Copy, Debug, Plain)]
 pub struct Bring(pub u16);
 
-operations!(Shares { 0 => Take, 1 => Give, 2 => Bring });
+operations!("shares": Shares { 0 => Take, 1 => Give, 2 => Bring });
 
 impl Op<Shares> for Take {
     type Reply = Taken;
@@ -79,6 +79,22 @@ pub struct Shares {
     held: Box<[u32; GROUPS]>,
     used: usize,
     capacity: usize,
+}
+
+/// How many are used is the sum of what the groups have.
+impl Stored for Shares {
+    fn store(&self, to: &mut Vec<u8>) {
+        self.seed.store(to);
+        self.capacity.store(to);
+        self.held.store(to);
+    }
+
+    fn restore(from: &mut &[u8]) -> Option<Shares> {
+        let (seed, capacity) = (Stored::restore(from)?, Stored::restore(from)?);
+        let held: Box<[u32; GROUPS]> = Stored::restore(from)?;
+        let used = held.iter().map(|held| *held as usize).sum();
+        Some(Shares { seed, held, used, capacity })
+    }
 }
 
 impl Shares {

@@ -1,7 +1,7 @@
-//! `#[derive(Plain)]`: the bytes of a type are those of its fields, one after the other.
+//! `#[derive(Plain)]` and `#[derive(Stored)]`: the bytes of a type are those of its fields, one after the other.
 //!
-//! The trait, `catena_state::Plain`, says what that means. Of an enum the first byte is the variant's number, from 0 in
-//! the order of the source; what a variant is shorter than the longest is filled up with zeros.
+//! The traits, `catena_state::Plain` and `catena_state::Stored`, say what that means. Of an enum, which is plain, the first byte is the
+//! variant's number, from 0 in the order of the source; what a variant is shorter than the longest is filled up with zeros.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -14,9 +14,40 @@ pub fn plain(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derive(input).unwrap_or_else(Error::into_compile_error).into()
 }
 
+/// Derive `Stored` for a struct whose fields all are.
+#[proc_macro_derive(Stored)]
+pub fn stored(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derive_stored(input).unwrap_or_else(Error::into_compile_error).into()
+}
+
+fn derive_stored(input: DeriveInput) -> syn::Result<TokenStream> {
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(input.ident, "only a struct is stored field by field"));
+    };
+    if let Some(parameter) = input.generics.params.first() {
+        return Err(Error::new_spanned(parameter, "what is stored is one type"));
+    }
+    let name = &input.ident;
+    let Part { pattern, names, make, .. } =
+        Part::new(quote!(Self), &data.fields, &quote!(::catena_state::Stored::restore));
+    Ok(quote! {
+        impl ::catena_state::Stored for #name {
+            fn store(&self, to: &mut ::std::vec::Vec<u8>) {
+                let #pattern = self;
+                #(::catena_state::Stored::store(#names, to);)*
+            }
+
+            fn restore(from: &mut &[u8]) -> ::std::option::Option<Self> {
+                ::std::option::Option::Some(#make)
+            }
+        }
+    })
+}
+
 fn derive(input: DeriveInput) -> syn::Result<TokenStream> {
     let parts: Vec<Part> = match &input.data {
-        Data::Struct(data) => vec![Part::new(quote!(Self), &data.fields)],
+        Data::Struct(data) => vec![Part::new(quote!(Self), &data.fields, &read_plain())],
         Data::Enum(data) => data.variants.iter().map(|variant| Part::of(&variant.ident, &variant.fields)).collect(),
         Data::Union(_) => return Err(Error::new_spanned(input.ident, "a union does not say what its bytes mean")),
     };
@@ -104,22 +135,28 @@ struct Part {
 
 impl Part {
     fn of(variant: &Ident, fields: &Fields) -> Part {
-        Part::new(quote!(Self::#variant), fields)
+        Part::new(quote!(Self::#variant), fields, &read_plain())
     }
 
-    fn new(path: TokenStream, fields: &Fields) -> Part {
+    /// Take a struct or a variant apart; each field is taken off the bytes with `read`.
+    fn new(path: TokenStream, fields: &Fields, read: &TokenStream) -> Part {
         let types: Vec<&Type> = fields.iter().map(|field| &field.ty).collect();
         let names: Vec<Ident> = (0..types.len()).map(|number| format_ident!("field{number}")).collect();
-        let read = quote!(#(<#types as ::catena_state::Plain>::read(from)?),*);
+        let reads = types.iter().map(|_| quote!(#read(from)?));
         let (pattern, make) = match fields {
             Fields::Named(named) => {
                 let own: Vec<_> = named.named.iter().filter_map(|field| field.ident.as_ref()).collect();
-                let make = quote!(#path { #(#own: <#types as ::catena_state::Plain>::read(from)?),* });
+                let make = quote!(#path { #(#own: #reads),* });
                 (quote!(#path { #(#own: #names),* }), make)
             }
-            Fields::Unnamed(_) => (quote!(#path(#(#names),*)), quote!(#path(#read))),
+            Fields::Unnamed(_) => (quote!(#path(#(#names),*)), quote!(#path(#(#reads),*))),
             Fields::Unit => (quote!(#path), quote!(#path)),
         };
         Part { pattern, names, bytes: quote!(0 #(+ <#types as ::catena_state::Plain>::BYTES)*), make }
     }
+}
+
+/// What takes plain data off the bytes.
+fn read_plain() -> TokenStream {
+    quote!(::catena_state::Plain::read)
 }

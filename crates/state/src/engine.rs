@@ -74,7 +74,7 @@ impl std::fmt::Display for NoMemory {
 impl std::error::Error for NoMemory {}
 
 /// Which part of a function's state an instance holds, when several instances share the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
 pub struct Share {
     /// This instance, from 0.
     pub index: u32,

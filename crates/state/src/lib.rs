@@ -7,7 +7,7 @@
 //! all of it compiles to what one would write by hand; engines that keep state elsewhere fetch results
 //! between the two steps.
 
-// What `derive(Plain)` writes names this crate, here too.
+// What `derive(Plain)` and `derive(Stored)` write names this crate, here too.
 extern crate self as catena_state;
 
 pub mod board;
@@ -25,6 +25,7 @@ pub mod peers;
 pub mod plain;
 pub mod shared;
 pub mod shared_map;
+pub mod stored;
 pub mod two_keys;
 pub mod tx;
 pub mod value;
@@ -42,5 +43,6 @@ pub use peers::{Peers, Team};
 pub use plain::Plain;
 pub use shared::{Held, Look, Numbered, Op, Shared};
 pub use shared_map::{Entry, EntryHeld, EntryOp, Place, SharedMap};
+pub use stored::Stored;
 pub use two_keys::{Other, TwoKeyMap};
 pub use tx::{Name, Tx};

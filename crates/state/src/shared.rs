@@ -6,10 +6,14 @@
 //! known to a holder elsewhere, is listed once, by [`operations!`](crate::operations).
 
 use crate::plain::Plain;
+use crate::stored::Stored;
 use crate::tx::Tx;
 
-/// What operations are applied to, when they come as bytes. [`operations!`](crate::operations) writes it.
-pub trait Held: Send + 'static {
+/// What operations are applied to, when they come as bytes, and what has bytes itself. [`operations!`](crate::operations) writes it.
+pub trait Held: Stored + Send + 'static {
+    /// What kind of object it is, wherever it is held. Whose layout is another one has another name.
+    const NAME: &'static str;
+
     /// Apply the operation with this number and these bytes, and append its reply's bytes to `reply`; `None`, and nothing
     /// done, where it is none.
     fn operate(&mut self, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()>;
@@ -33,11 +37,12 @@ pub trait Numbered<V> {
 /// nothing that points into the object:
 ///
 /// ```compile_fail
-/// # use catena_state::{Op, Plain, operations};
+/// # use catena_state::{Op, Plain, Stored, operations};
+/// # #[derive(Stored)]
 /// # struct Sum(u64);
 /// # #[derive(Clone, Copy, Plain)]
 /// # struct Get;
-/// # operations!(Sum { 0 => Get });
+/// # operations!("sum": Sum { 0 => Get });
 /// impl Op<Sum> for Get {
 ///     type Reply = &'static u64;
 ///
@@ -73,12 +78,13 @@ impl<V, L: Look<V>> Op<V> for L {
     }
 }
 
-/// List the operations on a kind of shared object, and the questions about it, each with a number that it keeps. `absorbs` names what puts
+/// Name a kind of shared object, and list the operations on it, and the questions about it, each with a number that it keeps. `absorbs` names what puts
 /// two objects together that were changed side by side ([`Held::absorb`]), where that is possible.
 ///
 /// ```
-/// use catena_state::{Look, Op, Plain, operations};
+/// use catena_state::{Look, Op, Plain, Stored, operations};
 ///
+/// #[derive(Stored)]
 /// struct Sum(u64);
 ///
 /// /// Add a number; answers the sum.
@@ -89,7 +95,7 @@ impl<V, L: Look<V>> Op<V> for L {
 /// #[derive(Clone, Copy, Plain)]
 /// struct Get;
 ///
-/// operations!(Sum { 0 => Add } looks { 1 => Get });
+/// operations!("sum": Sum { 0 => Add } looks { 1 => Get });
 ///
 /// impl Op<Sum> for Add {
 ///     type Reply = u64;
@@ -111,11 +117,13 @@ impl<V, L: Look<V>> Op<V> for L {
 #[macro_export]
 macro_rules! operations {
     (
-        $value:ty { $($id:literal => $op:ty),* $(,)? }
+        $name:literal: $value:ty { $($id:literal => $op:ty),* $(,)? }
         $(looks { $($look_id:literal => $look:ty),* $(,)? })?
         $(absorbs $absorb:path)?
     ) => {
         impl $crate::Held for $value {
+            const NAME: &'static str = $name;
+
             $(
                 const ABSORBS: bool = true;
 

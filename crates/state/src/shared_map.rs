@@ -32,6 +32,9 @@ pub trait Entry: EntryHeld {
 
 /// What operations are applied to by key, when they come as bytes. [`entry_operations!`](crate::entry_operations) writes it.
 pub trait EntryHeld: Plain {
+    /// What kind of entry it is, wherever it is held. Whose layout is another one, or whose rules' is, has another name.
+    const NAME: &'static str;
+
     /// Apply the operation with this number and these bytes, and append its reply's bytes to `reply`; `None`, and nothing
     /// done, where it is none.
     fn operate(place: &mut impl Place<Self>, id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()>
@@ -48,11 +51,13 @@ pub trait EntryOp<V: Entry>: Numbered<V> + Plain {
     fn apply(self, place: &mut impl Place<V>) -> Self::Reply;
 }
 
-/// List the operations on a kind of entry, each with a number that it keeps, as [`operations!`](crate::operations) does.
+/// Name a kind of entry, and list the operations on it, each with a number that it keeps, as [`operations!`](crate::operations) does.
 #[macro_export]
 macro_rules! entry_operations {
-    ($value:ty { $($id:literal => $op:ty),* $(,)? }) => {
+    ($name:literal: $value:ty { $($id:literal => $op:ty),* $(,)? }) => {
         impl $crate::EntryHeld for $value {
+            const NAME: &'static str = $name;
+
             fn operate(
                 place: &mut impl $crate::Place<Self>,
                 id: u16,

@@ -4,7 +4,8 @@ use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{Seed, ports};
 use catena_state::{
-    Access, Declaration, Delayed, Engine, FlowMap, Intent, Local, Op, Plain, Scope, Share, Shared, Tx, operations,
+    Access, Declaration, Delayed, Engine, FlowMap, Intent, Local, Op, Plain, Scope, Share, Shared, Stored, Tx,
+    operations,
 };
 
 use super::{Function, Runner, Step};
@@ -30,9 +31,10 @@ impl Op<Number> for Ask {
 struct Tell;
 
 /// How many were told of.
+#[derive(Stored)]
 struct Number(u32);
 
-operations!(Number { 0 => Ask, 1 => Tell });
+operations!("number": Number { 0 => Ask, 1 => Tell });
 
 impl Op<Number> for Tell {
     type Reply = ();

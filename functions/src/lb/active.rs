@@ -1,13 +1,23 @@
 //! Active connections per server: of all instances, as far as this one knows.
 
 use catena_state::value::Loads;
-use catena_state::{Board, Engine, Room};
+use catena_state::{Board, Engine, Room, Stored};
 
 use super::admission::AddActive;
 use super::balancer::CONNECTIONS;
 
 /// The counts of both IP versions, by place.
 pub(super) struct Counts([Loads; 2]);
+
+impl Stored for Counts {
+    fn store(&self, to: &mut Vec<u8>) {
+        self.0.iter().for_each(|loads| loads.store(to));
+    }
+
+    fn restore(from: &mut &[u8]) -> Option<Counts> {
+        Some(Counts([Stored::restore(from)?, Stored::restore(from)?]))
+    }
+}
 
 impl Counts {
     /// Nothing is active, at so many places of IPv4 and of IPv6.

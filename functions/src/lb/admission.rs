@@ -2,7 +2,7 @@
 //! datagrams in fragments. To see room and to take it is one operation.
 
 use catena_packet::wire::Seed;
-use catena_state::{Look, Op, Plain, operations};
+use catena_state::{Look, Op, Plain, Stored, operations};
 
 use crate::shares::{Bring, Shares};
 
@@ -125,7 +125,7 @@ pub(super) struct IsDown {
     pub(super) place: u16,
 }
 
-operations!(Admission {
+operations!("connections": Admission {
     0 => Admit,
     1 => Release,
     2 => AddActive,
@@ -143,6 +143,7 @@ operations!(Admission {
 });
 
 /// An instance's part of the room.
+#[derive(Stored)]
 struct Part {
     most: usize,
     /// The most at the start.
@@ -151,6 +152,7 @@ struct Part {
 }
 
 /// The value of the object.
+#[derive(Stored)]
 pub(super) struct Admission {
     /// By instance: each has its part of the room, so that a flood which meets one leaves the others theirs.
     parts: Box<[Part]>,

@@ -24,7 +24,7 @@ pub enum Taken {
     NoRoom,
 }
 
-entry_operations!(Bucket { 0 => Take });
+entry_operations!("bucket": Bucket { 0 => Take });
 
 impl Entry for Bucket {
     type Rules = Rate;

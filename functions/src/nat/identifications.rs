@@ -15,7 +15,7 @@
 
 use catena_packet::Packet;
 use catena_packet::wire::Seed;
-use catena_state::{Access, Declaration, Engine, Key, Op, Plain, Scope, Share, Shared, Tx, operations};
+use catena_state::{Access, Declaration, Engine, Key, Op, Plain, Scope, Share, Shared, Stored, Tx, operations};
 
 use super::family::Translate;
 use super::translate::Napt;
@@ -28,9 +28,10 @@ pub const IDENTIFICATIONS: Declaration =
 const COUNTERS: usize = 4096;
 
 /// The value of the object: the number that each counter gave last.
+#[derive(Stored)]
 pub struct Identifications(Box<[u32; COUNTERS]>);
 
-operations!(Identifications { 0 => Draw });
+operations!("identifications": Identifications { 0 => Draw });
 
 impl Identifications {
     /// Make the counters.

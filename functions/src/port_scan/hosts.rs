@@ -48,7 +48,7 @@ pub struct Walk {
     last: u64,
 }
 
-entry_operations!(Walk { 0 => Ask, 1 => Tell });
+entry_operations!("walk": Walk { 0 => Ask, 1 => Tell });
 
 impl Entry for Walk {
     type Rules = Rules;

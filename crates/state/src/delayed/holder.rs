@@ -1,4 +1,6 @@
 //! Whoever holds the shared objects: gets operations as bytes, and answers with bytes. It may be a thread of its own.
+//!
+//! Now and then it is lost, and another one goes on with what its objects' bytes say.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,6 +12,7 @@ use crate::local::LocalSharedMap;
 use crate::looks::{let_look, looked};
 use crate::shared::Held;
 use crate::shared_map::{Entry, SharedMap};
+use crate::stored::{restored, stored};
 use crate::tx::Name;
 
 /// What is asked of an object.
@@ -43,11 +46,33 @@ pub(super) struct Call {
 trait Object: Send {
     /// Do what is asked; returns the reply's bytes, or `None` for what nobody may ask of it.
     fn answer(&mut self, request: &Request) -> Option<Vec<u8>>;
+
+    /// Return what kind it is.
+    fn kind(&self) -> &'static str;
+
+    /// Return the object's bytes.
+    fn bytes(&self) -> Vec<u8>;
+
+    /// Become what has these bytes; `None` where nothing of this kind has.
+    fn become_one_of(&mut self, bytes: &[u8]) -> Option<()>;
 }
 
 struct One<V>(V);
 
 impl<V: Held> Object for One<V> {
+    fn kind(&self) -> &'static str {
+        V::NAME
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        stored(&self.0)
+    }
+
+    fn become_one_of(&mut self, bytes: &[u8]) -> Option<()> {
+        self.0 = restored(bytes)?;
+        Some(())
+    }
+
     fn answer(&mut self, request: &Request) -> Option<Vec<u8>> {
         let Request::Apply { id, op } = request else { return None };
         let mut reply = Vec::new();
@@ -56,6 +81,18 @@ impl<V: Held> Object for One<V> {
 }
 
 impl<K: Key, V: Entry> Object for LocalSharedMap<K, V> {
+    fn kind(&self) -> &'static str {
+        V::NAME
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        stored(self)
+    }
+
+    fn become_one_of(&mut self, bytes: &[u8]) -> Option<()> {
+        *self = restored(bytes)?;
+        Some(())
+    }
     fn answer(&mut self, request: &Request) -> Option<Vec<u8>> {
         let mut reply = Vec::new();
         match request {
@@ -93,7 +130,14 @@ struct Objects {
     objects: Vec<(Box<dyn Object>, u64)>,
     /// The replies to operations, by their packets' clocks, then by object and index.
     applied: HashMap<u64, BTreeMap<(usize, u32), Vec<u8>>>,
+    /// How often it was asked, and how often it was lost.
+    asked: u64,
+    lost: u32,
 }
+
+/// The next holder goes on after so many times as many calls as the one before: there are some early, when little has happened, and some
+/// late, and a long run costs no more for them.
+const LONGER: u64 = 3;
 
 /// Return the hash of a history that goes on with this.
 fn after(history: u64, request: &Request, reply: &[u8]) -> u64 {
@@ -102,9 +146,21 @@ fn after(history: u64, request: &Request, reply: &[u8]) -> u64 {
     hasher.finish()
 }
 
+/// Hand an object over to the next holder.
+fn hand_over(object: &mut dyn Object) {
+    let (kind, bytes) = (object.kind(), object.bytes());
+    object.become_one_of(&bytes).unwrap_or_else(|| panic!("{kind}: an object does not come back from its bytes"));
+    assert!(object.bytes() == bytes, "{kind}: an object comes back from its bytes as another one");
+}
+
 impl Objects {
     /// Do what is asked, in this order: but what has been done before is answered as it was then. Then forget packets.
     fn answer(&mut self, calls: &[Call], over: &[u64]) -> Vec<Vec<u8>> {
+        self.asked += 1;
+        if self.asked >= LONGER.saturating_pow(self.lost) {
+            self.lost += 1;
+            self.objects.iter_mut().for_each(|(object, _)| hand_over(&mut **object));
+        }
         let replies = calls.iter().map(|call| self.answer_one(call)).collect();
         over.iter().for_each(|clock| _ = self.applied.remove(clock));
         replies

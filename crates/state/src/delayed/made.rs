@@ -26,6 +26,21 @@ impl std::fmt::Display for Made {
     }
 }
 
+/// A shared object, as its holder has it.
+pub(super) struct HeldOne {
+    pub(super) object: Made,
+    pub(super) kind: &'static str,
+    /// Its number there.
+    pub(super) number: usize,
+}
+
+/// Return the number of an object of this kind among those that are held.
+pub(super) fn number_of(held: &[HeldOne], object: Made, kind: &'static str) -> Option<usize> {
+    let one = held.iter().find(|held| held.object == object)?;
+    assert!(one.kind == kind, "{object}: made anew as {kind}, and was made as {} first", one.kind);
+    Some(one.number)
+}
+
 /// Finds what is known by a number that rises.
 pub(super) type ByNumber = BuildHasherDefault<Number>;
 

@@ -77,7 +77,7 @@ impl<V: Held> DelayedShared<V> {
         object: Made,
         watch: &Arc<Mutex<Watch>>,
     ) -> Result<Self, X> {
-        let number = lock(watch).held(object, |holder| Ok(holder.hold_one(first()?)))?;
+        let number = lock(watch).held(object, V::NAME, |holder| Ok(holder.hold_one(first()?)))?;
         Ok(DelayedShared { remote: Remote { number, object, watch: Arc::clone(watch) }, value: PhantomData })
     }
 }
@@ -118,7 +118,7 @@ impl<K: Key, V: Entry> DelayedSharedMap<K, V> {
         object: Made,
         watch: &Arc<Mutex<Watch>>,
     ) -> Result<Self, NoMemory> {
-        let number = lock(watch).held(object, |holder| Ok(holder.hold_map(first()?)))?;
+        let number = lock(watch).held(object, V::NAME, |holder| Ok(holder.hold_map(first()?)))?;
         Ok(DelayedSharedMap { remote: Remote { number, object, watch: Arc::clone(watch) }, entry: PhantomData })
     }
 }

@@ -43,7 +43,7 @@ impl Look<Vec<u32>> for At {
     }
 }
 
-crate::operations!(Vec<u32> { 0 => Append, 1 => Note } looks { 2 => At });
+crate::operations!("numbers": Vec<u32> { 0 => Append, 1 => Note } looks { 2 => At });
 
 impl Op<Vec<u32>> for Note {
     type Reply = ();
@@ -224,7 +224,7 @@ impl Entry for Told {
 #[derive(Clone, Copy, Plain)]
 struct TellOf(u32, u64);
 
-crate::entry_operations!(Told { 0 => TellOf });
+crate::entry_operations!("told": Told { 0 => TellOf });
 
 impl EntryOp<Told> for TellOf {
     type Reply = Option<[u32; 3]>;

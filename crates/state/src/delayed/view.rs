@@ -52,7 +52,7 @@ impl View {
         let maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         let entries = maps.iter().map(|(made, map)| Holds::Entries(made.to_string(), map.list()));
         let mut watch = lock(&self.watch);
-        let held = watch.held.clone();
+        let held: Vec<(Made, usize)> = watch.held.iter().map(|held| (held.object, held.number)).collect();
         let history = |(made, number): (Made, usize)| {
             let hash = watch.post.look(made, (number, Request::History));
             let hash = hash.try_into().unwrap_or_else(|_| unreachable!("a history is eight bytes"));

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::crash::{Crashing, Lost};
 use super::holder::{Call, Holder, Request};
 use super::log::{Differs, Log, What};
-use super::made::{ByNumber, Made};
+use super::made::{ByNumber, HeldOne, Made, number_of};
 use super::outlet::{Put, Sinks};
 use super::post::{Post, may_meet};
 use super::uses::Uses;
@@ -103,7 +103,7 @@ pub(super) struct Watch {
     /// The clock of who was given up last in *prepare*.
     given_up: Option<u64>,
     /// The shared objects' numbers where they are held, which outlive who made them.
-    pub(super) held: Vec<(Made, usize)>,
+    pub(super) held: Vec<HeldOne>,
     pub(super) sinks: Sinks,
     uses: Uses,
 }
@@ -176,13 +176,14 @@ impl Watch {
     pub(super) fn held<X>(
         &mut self,
         object: Made,
+        kind: &'static str,
         hold: impl FnOnce(&mut Holder) -> Result<usize, X>,
     ) -> Result<usize, X> {
-        if let Some((_, number)) = self.held.iter().find(|(known, _)| *known == object) {
-            return Ok(*number);
+        if let Some(number) = number_of(&self.held, object, kind) {
+            return Ok(number);
         }
         let number = hold(&mut self.post.holder)?;
-        self.held.push((object, number));
+        self.held.push(HeldOne { object, kind, number });
         Ok(number)
     }
 

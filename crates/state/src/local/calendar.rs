@@ -174,10 +174,25 @@ impl Calendar {
         date.place().map(|place| (self.today + self.days_to(place)) << DAY)
     }
 
-    /// Return the first day that somebody may stand on, counted since 1970.
-    #[cfg(test)]
+    /// Return the first day that somebody may stand on, counted since 1970; 0 while nobody does.
     pub(super) fn first_day(&self) -> u64 {
-        self.today
+        if self.len > 0 { self.today } else { 0 }
+    }
+
+    /// Return all who stand on a day, the first one first.
+    pub(super) fn in_order(&self) -> Vec<u32> {
+        let (mut all, mut from) = (Vec::with_capacity(self.len), self.today);
+        while all.len() < self.len
+            && let Some((day, first)) = self.first_from(from)
+        {
+            let mut next = Some(first);
+            while let Some(number) = next {
+                all.push(number);
+                next = self.after(number);
+            }
+            from = day + 1;
+        }
+        all
     }
 
     #[inline(always)]

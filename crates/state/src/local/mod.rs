@@ -6,6 +6,7 @@ mod chains;
 mod entry;
 mod expiry;
 mod flow_map;
+mod kept;
 mod leaving;
 mod line;
 mod map;

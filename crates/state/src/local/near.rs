@@ -1,5 +1,7 @@
 //! What brings entries near before they are looked at, and places that stay known while an entry is there.
 
+use catena_packet::wire::Seed;
+
 use super::map::{LocalMap, LocalTicket};
 use crate::key::Key;
 
@@ -9,6 +11,11 @@ impl<K: Key, V> LocalMap<K, V> {
         let hash = key.hash(&self.seed);
         self.buckets.bring(hash);
         hash
+    }
+
+    /// Return what keys are hashed with.
+    pub(crate) fn hashed_with(&self) -> Seed {
+        self.seed
     }
 
     /// Return the first entry in the bucket of a hash that may be meant.

@@ -13,7 +13,7 @@ use crate::tx::Tx;
 
 /// A map of shared entries in the worker's own memory.
 pub struct LocalSharedMap<K: Key, V: Entry> {
-    map: LocalMap<K, V>,
+    pub(super) map: LocalMap<K, V>,
     own: Own<V>,
 }
 
@@ -41,7 +41,20 @@ struct LocalPlace<'a, K: Key, V: Entry> {
 impl<K: Key, V: Entry> LocalSharedMap<K, V> {
     /// Make a map of the entries of `map`.
     pub(super) fn new(map: LocalMap<K, V>, rules: V::Rules) -> Self {
-        LocalSharedMap { map, own: Own { rules, tallies: [0; TALLIES] } }
+        LocalSharedMap::with(map, rules, [0; TALLIES])
+    }
+
+    /// Make a map of the entries of `map`, which has counted so often.
+    pub(super) fn with(map: LocalMap<K, V>, rules: V::Rules, tallies: [u64; TALLIES]) -> Self {
+        LocalSharedMap { map, own: Own { rules, tallies } }
+    }
+
+    pub(super) fn rules(&self) -> &V::Rules {
+        &self.own.rules
+    }
+
+    pub(super) fn tallies(&self) -> [u64; TALLIES] {
+        self.own.tallies
     }
 
     /// Look at up to `most` entries whose end may have come, and forget those that are over.

@@ -11,7 +11,7 @@ use super::*;
 use crate::shared::{Op, Shared};
 use crate::shared_map::{EntryOp, Place, SharedMap};
 use crate::value::{Add, Counts, Get};
-use crate::{Access, FlowMap, Intent, Scope};
+use crate::{Access, FlowMap, Intent, Scope, Stored};
 
 const COUNTS: Declaration = Declaration::shared("counts", "numbers", Scope::Global, Access::ReadWrite);
 const OTHERS: Declaration = Declaration::shared("others", "more numbers", Scope::Global, Access::ReadWrite);
@@ -21,13 +21,14 @@ const FLOWS: Declaration =
     Declaration::flow_map("flows", "something of each flow", Scope::Connection, Access::ReadWrite);
 
 /// Who came, in order.
+#[derive(Stored)]
 struct Line(Vec<u64>);
 
 /// Join the line; answers how many were there.
 #[derive(Clone, Copy, Plain)]
 struct Join(u64);
 
-crate::operations!(Line { 0 => Join });
+crate::operations!("line": Line { 0 => Join });
 
 impl Op<Line> for Join {
     type Reply = u64;
@@ -44,7 +45,7 @@ struct Sum(u64);
 #[derive(Clone, Copy, Plain)]
 struct More(u64);
 
-crate::entry_operations!(Sum { 0 => More });
+crate::entry_operations!("sum": Sum { 0 => More });
 
 impl Entry for Sum {
     type Rules = ();

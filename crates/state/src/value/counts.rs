@@ -6,9 +6,10 @@
 
 use crate::plain::Plain;
 use crate::shared::{Look, Op};
+use crate::stored::Stored;
 
 /// Numbers, all 0 at first.
-#[derive(Debug)]
+#[derive(Debug, Stored)]
 pub struct Counts(Box<[i64]>);
 
 impl Counts {
@@ -25,7 +26,7 @@ impl Counts {
     }
 }
 
-crate::operations!(Counts {
+crate::operations!("counts": Counts {
     0 => Add,
     2 => Set,
     3 => Take,

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::plain::Plain;
 use crate::shared::{Look, Op};
+use crate::stored::Stored;
 
 /// A list with room for so many numbers, reserved at once.
 #[derive(Debug)]
@@ -22,7 +23,20 @@ impl List {
     }
 }
 
-crate::operations!(List { 0 => Push, 1 => Pop } looks { 2 => Length });
+impl Stored for List {
+    fn store(&self, to: &mut Vec<u8>) {
+        self.most.store(to);
+        self.numbers.store(to);
+    }
+
+    fn restore(from: &mut &[u8]) -> Option<List> {
+        let most = Stored::restore(from)?;
+        let numbers: VecDeque<u64> = Stored::restore(from)?;
+        (numbers.len() <= most).then_some(List { numbers, most })
+    }
+}
+
+crate::operations!("list": List { 0 => Push, 1 => Pop } looks { 2 => Length });
 
 /// Put a number at the end of the list; answers whether there was room.
 #[derive(Clone, Copy, Debug, Plain)]

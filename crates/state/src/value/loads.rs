@@ -3,6 +3,7 @@
 use super::counts::{Add, Get, LeastAndAdd};
 use crate::plain::Plain;
 use crate::shared::{Look, Op};
+use crate::stored::Stored;
 
 /// How many are compared at once: a branch for each would be guessed wrong.
 const TOGETHER: usize = 16;
@@ -57,8 +58,12 @@ impl Rank {
 impl Loads {
     /// Make `count` things, a million at most, all with load 0 and up.
     pub fn new(count: usize) -> Self {
-        let count = count.min(Rank::MOST as usize);
-        let mut row: Vec<Rank> = (0..count).map(Rank::new).collect();
+        Loads::of((0..count.min(Rank::MOST as usize)).map(Rank::new).collect())
+    }
+
+    /// Make those of these ranks, at most [`Rank::MOST`].
+    fn of(mut row: Vec<Rank>) -> Self {
+        let count = row.len();
         let (mut ranks, mut rows) = (Vec::new(), Vec::new());
         loop {
             rows.push(ranks.len());
@@ -122,7 +127,21 @@ impl Loads {
     }
 }
 
-crate::operations!(Loads { 0 => Add, 2 => LeastAndAdd, 3 => SetUp } looks { 1 => Get });
+/// As the ranks: a load each, and whether it is up.
+impl Stored for Loads {
+    fn store(&self, to: &mut Vec<u8>) {
+        let ranks: Vec<u64> = (0..self.count).map(|thing| self.rank(thing).0).collect();
+        ranks.store(to);
+    }
+
+    fn restore(from: &mut &[u8]) -> Option<Loads> {
+        let ranks: Vec<u64> = Stored::restore(from)?;
+        let is_its_own = ranks.iter().enumerate().all(|(thing, rank)| Rank(*rank).thing() == thing);
+        is_its_own.then(|| Loads::of(ranks.into_iter().map(Rank).collect()))
+    }
+}
+
+crate::operations!("loads": Loads { 0 => Add, 2 => LeastAndAdd, 3 => SetUp } looks { 1 => Get });
 
 impl Op<Loads> for Add {
     type Reply = ();

@@ -27,6 +27,16 @@ impl<K: Key, V: Plain> Table<K, V> {
         self.0.value(&ticket)
     }
 
+    /// Return the value of a key, to look at.
+    pub fn find(&self, key: K) -> Option<&V> {
+        self.0.look(self.0.place(key)?)
+    }
+
+    /// Return what keys are hashed with.
+    pub(crate) fn seed(&self) -> Seed {
+        self.0.hashed_with()
+    }
+
     /// Return the value of a key that stood at this place.
     #[inline]
     pub fn get_at(&mut self, place: u32, key: K) -> Option<&mut V> {

@@ -63,6 +63,13 @@ impl Block {
         self.used.iter().map(|word| word.count_ones() as u16).sum()
     }
 
+    /// Return whether a port is taken that comes after the last of so many.
+    pub fn is_taken_from(&self, ports: u16) -> bool {
+        let words = self.used.iter().skip(usize::from(ports / 64));
+        let masks = std::iter::once(u64::MAX << (ports % 64)).chain(std::iter::repeat(u64::MAX));
+        words.zip(masks).any(|(word, mask)| word & mask != 0)
+    }
+
     /// Take the next free port at or after the cursor.
     pub fn take(&mut self, ports: u16) -> Option<u16> {
         let next = self.next(ports)?;

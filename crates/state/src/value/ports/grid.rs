@@ -1,9 +1,10 @@
 //! How ports are numbered.
 
 use crate::engine::Share;
+use crate::plain::Plain;
 
 /// How external addresses, and the blocks of their ports, are numbered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Grid {
     /// How many addresses there are.
     pub addresses: u32,
@@ -21,6 +22,14 @@ impl Grid {
         let blocks = (u32::from(ports.1) + 1).checked_sub(u32::from(ports.0))? / u32::from(block_ports);
         let grid = Grid { addresses, blocks, block_ports, first_port: ports.0 };
         (addresses > 0 && blocks > 0).then_some(grid)
+    }
+
+    /// Return whether it is one that can be made: what comes as bytes may be none.
+    pub(super) fn is_one(&self) -> bool {
+        let Grid { addresses, blocks, block_ports, first_port } = *self;
+        let ports = u64::from(blocks) * u64::from(block_ports);
+        let has_numbers = u64::from(addresses) * u64::from(blocks) < u64::from(u32::MAX);
+        addresses > 0 && ports > 0 && u64::from(first_port) + ports <= 1 << 16 && has_numbers
     }
 
     /// Return how many ports there are.

@@ -8,6 +8,7 @@
 
 mod block;
 mod grid;
+mod kept;
 mod known;
 mod moving;
 mod part;
@@ -51,7 +52,7 @@ pub struct Release(pub u32, pub u16);
 #[derive(Clone, Copy, Debug, Plain)]
 pub struct Used;
 
-operations!(Ports { 0 => Lease, 1 => Release } looks { 2 => Used });
+operations!("ports": Ports { 0 => Lease, 1 => Release } looks { 2 => Used });
 
 impl Op<Ports> for Lease {
     type Reply = Leased;
@@ -86,7 +87,7 @@ impl Look<Ports> for Used {
 }
 
 /// Limits of what a host gets.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Plain)]
 pub struct Limits {
     /// Most ports of a host, 0 for any number.
     pub per_host: u32,

@@ -18,6 +18,18 @@ pub struct Lent {
     cursor: u16,
 }
 
+impl Lent {
+    /// Make it of a block whose host lives on the address with this index.
+    pub(super) fn of(block: &Block, index: u32) -> Lent {
+        Lent { host: block.host, index, number: block.number, used: block.used, cursor: block.cursor }
+    }
+
+    /// Return the block's number.
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+}
+
 impl Part {
     /// Take out the blocks of all hosts that go, and these with them. It looks at all blocks that are lent.
     pub(super) fn leave(&mut self, goes: impl Fn(&Host) -> bool, each: &mut dyn FnMut(Lent)) {
@@ -29,7 +41,7 @@ impl Part {
                 continue;
             }
             let index = self.hosts.get_mut(block.host).map_or(0, |host| host.index);
-            each(Lent { host: block.host, index, number: block.number, used: block.used, cursor: block.cursor });
+            each(Lent::of(&block, index));
             gone.push(block.host);
             self.known.set(block.number, Known::Gone);
             self.lent.add(self.grid.place(block.number).0 as usize, -1);
@@ -47,15 +59,18 @@ impl Part {
         let Lent { host: key, index, number, used, cursor } = came;
         let (on, ports) = (self.grid.place(number).0, self.grid.block_ports);
         let is_here = matches!(self.known.get(number), Known::Lent(_));
-        if on.max(index) >= self.grid.addresses || is_here {
+        if on.max(index) >= self.grid.addresses || is_here || cursor >= ports {
             return Err(Full);
-        }
-        if self.hosts.get_mut(key).is_none() {
-            self.hosts.insert(key, Tenant { index, used: 0, open: NONE })?;
         }
         let mut block = Block::new(key, number, ports);
         (block.used, block.cursor) = (used, cursor);
+        if block.taken() == 0 || block.is_taken_from(ports) {
+            return Err(Full);
+        }
         block.free = ports.saturating_sub(block.taken());
+        if self.hosts.get_mut(key).is_none() {
+            self.hosts.insert(key, Tenant { index, used: 0, open: NONE })?;
+        }
         block.host_at = self.hosts.place(key).unwrap_or(NONE);
         let (free, taken) = (block.free, u32::from(block.taken()));
         let place = self.place(block);

@@ -24,16 +24,16 @@ pub(super) struct Tenant {
 /// The blocks of an external address that are free: those that were never lent, in their order, then those that were given
 /// back first, so that ports rest as long as they can.
 #[derive(Clone, Copy, Debug)]
-struct Free {
+pub(super) struct Free {
     /// The next that was never lent.
-    fresh: u32,
+    pub(super) fresh: u32,
     /// How many of them were not.
-    fresh_left: u32,
+    pub(super) fresh_left: u32,
     /// The first and the last that was given back.
-    first: u32,
-    last: u32,
+    pub(super) first: u32,
+    pub(super) last: u32,
     /// How many are free in all.
-    count: u32,
+    pub(super) count: u32,
 }
 
 /// The ports of a pool that are lent by one instance, and their users.
@@ -50,7 +50,7 @@ pub(super) struct Part {
     pub(super) free_place: u32,
     pub(super) places: u32,
     /// By the address's index.
-    free: Vec<Free>,
+    pub(super) free: Vec<Free>,
     /// Lent blocks of each address: new hosts come where there are fewest.
     pub(super) lent: Loads,
     pub(super) free_blocks: usize,
