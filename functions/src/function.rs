@@ -279,6 +279,9 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
             self.instance.engine.has_come_to(cx.come_to().bits());
             self.parking.go_on(&mut self.instance, cx);
         }
+        if self.instance.engine.is_gone() {
+            return;
+        }
         let now = self.parking.no_later(cx.now());
         self.parking.event(&mut self.instance, &mut self.events, now, |function, tx| function.tidy(tx, true));
         // What was told is on its way before others hear that this worker has come so far.
@@ -355,7 +358,10 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
             return Ok(());
         }
         let Runner { instance, parking, events, .. } = self;
-        let ended = parking.event(instance, events, cx.now(), |function, tx| function.end(tx));
+        let ended = match instance.engine.is_gone() {
+            true => Ok(()),
+            false => parking.event(instance, events, cx.now(), |function, tx| function.end(tx)),
+        };
         let settled = instance.engine.close();
         ended.and(instance.function.close()).and(settled)
     }

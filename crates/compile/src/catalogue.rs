@@ -111,6 +111,7 @@ fn fields(scope: Scope) -> Option<Fields> {
     match scope {
         Scope::Connection => Some(Fields::FIVE_TUPLE),
         Scope::SourceEndpoint => Some(Fields::SOURCE.and(Fields::SOURCE_PORT).and(Fields::PROTOCOL)),
+        Scope::HostPair => Some(Fields::SOURCE.and(Fields::DESTINATION)),
         Scope::Source => Some(Fields::SOURCE),
         Scope::Destination => Some(Fields::DESTINATION),
         Scope::Configured | Scope::Global => None,

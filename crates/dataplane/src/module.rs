@@ -31,6 +31,9 @@ impl Reason {
     /// The packet would have had to wait for its state, and too many did.
     pub const NO_PARKING: Reason = Reason(251);
 
+    /// Who holds the packet's state is gone for good.
+    pub const NO_STATE: Reason = Reason(250);
+
     /// Return the reason for malformed headers.
     pub fn malformed(what: Malformed) -> Reason {
         Reason(Self::MALFORMED + what as u8)
@@ -44,6 +47,7 @@ impl Reason {
             Reason::NO_BUFFER => "no packet buffer left",
             Reason::QUEUE_FULL => "queue full",
             Reason::NO_PARKING => "too many wait for their state",
+            Reason::NO_STATE => "its state is lost",
             Reason(code) if code >= Self::MALFORMED => {
                 Malformed::ALL.iter().find(|m| **m as u8 == code - Self::MALFORMED).map_or("malformed", |m| m.reason())
             }

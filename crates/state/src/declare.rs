@@ -7,9 +7,11 @@ pub enum Scope {
     Connection,
     /// One entry a flow as its sender sees it: source address, source port, protocol.
     SourceEndpoint,
-    /// One entry a source address.
+    /// One entry for all that goes between two addresses.
+    HostPair,
+    /// One entry a source address; of IPv6 one for its first 64 bits, as workers share packets out.
     Source,
-    /// One entry a destination address.
+    /// One entry a destination address, of IPv6 so, too.
     Destination,
     /// One entry a server, class or the like that the configuration names.
     Configured,
@@ -18,16 +20,16 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Return whether an entry belongs to a single flow, so that one instance can own it (CHC's *per-flow*);
+    /// Return whether an entry belongs to a single flow, of whatever fields that is, so that one instance can own it (CHC's *per-flow*);
     /// else it is *cross-flow*.
     pub const fn is_per_flow(self) -> bool {
-        matches!(self, Scope::Connection | Scope::SourceEndpoint)
+        matches!(self, Scope::Connection | Scope::SourceEndpoint | Scope::HostPair)
     }
 
     /// Return whether all packets of an entry have one source address, that of the way out: workers share packets out by it, so one
     /// of them meets all of these.
     pub const fn is_within_source(self) -> bool {
-        matches!(self, Scope::Connection | Scope::SourceEndpoint | Scope::Source)
+        matches!(self, Scope::Connection | Scope::SourceEndpoint | Scope::HostPair | Scope::Source)
     }
 
     /// Return the scope in words.
@@ -35,6 +37,7 @@ impl Scope {
         match self {
             Scope::Connection => "connection",
             Scope::SourceEndpoint => "source endpoint",
+            Scope::HostPair => "pair of addresses",
             Scope::Source => "source address",
             Scope::Destination => "destination address",
             Scope::Configured => "configured",

@@ -13,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use catena_packet::SlotSet;
-use catena_packet::wire::Seed;
+use catena_packet::wire::{FlowKey, Seed};
 
 use crate::board::{Board, Room};
 use crate::claims::Claims;
@@ -133,6 +133,10 @@ pub trait Engine: Send + 'static {
     /// counted, a packet's may be begun again in each step.
     fn begin(&mut self, tx: Tx) -> Tx;
 
+    /// See of which flow a packet is, as it came in by gate 0, before it asks for anything: where functions are watched, and for
+    /// packets that say so themselves, which fragments and ICMP do not.
+    fn sees(&mut self, _tx: &Tx, _flow: FlowKey) {}
+
     /// Note that all packets up to this clock have begun, this worker's and others': what events tell comes after them.
     fn has_come_to(&mut self, _clock: u64) {}
 
@@ -173,6 +177,14 @@ pub trait Engine: Send + 'static {
     /// What was lost, in words for the user.
     fn close(&mut self) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Return whether who holds the objects is gone for good, so that nothing comes any more of what was asked, and [`Self::close`] has words for
+    /// it. Who waits is given up then, whatever it has begun; who comes is let in no more; and there are no events. While it may
+    /// come back it is only late.
+    #[inline(always)]
+    fn is_gone(&self) -> bool {
+        false
     }
 
     /// Bring on its way what was told. [`Self::poll`] and [`Self::issue`] do so, too.

@@ -39,7 +39,8 @@ enum Wrong {
 }
 
 const LENGTHS: Declaration =
-    Declaration::flow_map("lengths", "packets of each length", Scope::Connection, Access::ReadWrite);
+    Declaration::flow_map("lengths", "packets of each length", Scope::Connection, Access::ReadWrite)
+        .scoped(Scope::Configured);
 const HITS: Declaration = Declaration::shared("hits", "packets; what tidy says", Scope::Global, Access::WriteMostly);
 
 fn nanos() -> u64 {

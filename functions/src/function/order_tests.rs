@@ -88,8 +88,10 @@ fn a_packet_hears_what_its_flow_has_told() {
     }
 }
 
-const OWN: Declaration = Declaration::flow_map("own", "nothing", Scope::Connection, Access::ReadWrite);
-const MET: Declaration = Declaration::flow_map("met", "packets that came by", Scope::Connection, Access::ReadWrite);
+const OWN: Declaration =
+    Declaration::flow_map("own", "nothing", Scope::Connection, Access::ReadWrite).scoped(Scope::Configured);
+const MET: Declaration = Declaration::flow_map("met", "packets that came by", Scope::Connection, Access::ReadWrite)
+    .scoped(Scope::Configured);
 
 type Map<E> = <E as Engine>::FlowMap<u64, u64>;
 

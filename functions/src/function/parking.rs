@@ -12,7 +12,7 @@ use catena_dataplane::Context;
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::clock::Root;
 use catena_packet::meta::ATTRIBUTE_BYTES;
-use catena_packet::wire::{FlowKey, Seed};
+use catena_packet::wire::{FlowKey, Layers, Seed};
 use catena_packet::{BATCH, Batch, Clock, Packet};
 use catena_state::{Engine, Tx};
 
@@ -153,6 +153,10 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         cx: &mut Context,
         batch: &mut Batch,
     ) {
+        if instance.engine.is_gone() {
+            batch.drain().for_each(|packet| cx.drop(packet, Reason::NO_STATE));
+            return self.go_on(instance, cx);
+        }
         let now = cx.now();
         if E::WATCHES || E::CRASHES {
             let (times, gate, before) = (cx.times(), cx.gate(), self.parked.len());
@@ -238,6 +242,9 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                 engine.end(tx);
             }
             let mut tx = engine.begin(of(&packet, now, gate));
+            if let Some(flow) = key(&packet).filter(|_| E::WATCHES && gate == 0) {
+                engine.sees(&tx, flow);
+            }
             let plan = function.prepare(&mut tx, &packet);
             must_be_as::<E, F>(came.as_ref(), &packet, "in prepare");
             (tx, plan)
@@ -266,10 +273,13 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     pub(super) fn go_on(&mut self, instance: &mut Instance<E, F>, cx: &mut Context) {
         // Where nothing has come, nobody can go on.
         let has_news = instance.engine.poll();
-        if !has_news && !std::mem::take(&mut self.has_done_some) {
+        if instance.engine.is_gone() {
+            self.give_up();
+        } else if !has_news && !std::mem::take(&mut self.has_done_some) {
             return;
+        } else {
+            self.advance(0, instance);
         }
-        self.advance(0, instance);
         instance.engine.flush();
         let Parking { parked, presence, .. } = self;
         let (keeps_order, mut is_free) = (instance.engine.keeps_order(), true);
@@ -288,6 +298,12 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                 None => unreachable!("those that leave have their fates"),
             }
         }
+    }
+
+    /// Give up all that wait: what they wait for will not come.
+    fn give_up(&mut self) {
+        let waiting = self.parked.iter_mut().filter(|parked| parked.verdict.is_none());
+        waiting.for_each(|parked| parked.verdict = Some(Verdict::Drop(Reason::NO_STATE)));
     }
 
     /// Let all from this one on go on as far as they come. Who finds no place to wait is given up, if it has not begun.
@@ -334,6 +350,9 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     ) -> R {
         while self.parked.iter().any(|parked| parked.verdict.is_none()) {
             instance.engine.poll();
+            if instance.engine.is_gone() {
+                self.give_up();
+            }
             self.advance(0, instance);
         }
         self.has_done_some = true;
@@ -411,6 +430,13 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
         };
         *verdict = work.advance(packet, came.as_ref(), &mut waits, engine, function);
     }
+}
+
+/// Return the flow of a packet that says it itself.
+fn key(packet: &Packet) -> Option<FlowKey> {
+    let layers = packet.layers();
+    let says = layers.has(Layers::PORTS) && !layers.has(Layers::FRAGMENT);
+    FlowKey::read(packet.data(), &layers).filter(|_| says)
 }
 
 /// Return what packets of a connection have in common, in both directions; packets without one are of one flow.

@@ -54,7 +54,8 @@ enum Wrong {
 }
 
 const LENGTHS: Declaration =
-    Declaration::flow_map("lengths", "packets of each length", Scope::Connection, Access::ReadWrite);
+    Declaration::flow_map("lengths", "packets of each length", Scope::Connection, Access::ReadWrite)
+        .scoped(Scope::Configured);
 const HITS: Declaration = Declaration::shared("hits", "steps", Scope::Global, Access::WriteMostly);
 const TIMES: Declaration = Declaration::outlet("times", "times of packets");
 

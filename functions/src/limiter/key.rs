@@ -71,11 +71,13 @@ impl Per {
         }
     }
 
-    /// The header fields that tell keys apart; a part of an address as a whole one.
+    /// The header fields that tell keys apart. A part of an address is none, but what the configuration names; but of IPv6 the first 64
+    /// bits are one host's.
     pub(super) fn scope(self) -> Scope {
         match self {
             Per::Class => Scope::Configured,
             Per::Flow => Scope::Connection,
+            Per::End { mask4, mask6, .. } if mask4 != u32::MAX || mask6[0] != u64::MAX => Scope::Configured,
             Per::End { destination: true, .. } => Scope::Destination,
             Per::End { .. } => Scope::Source,
         }

@@ -13,7 +13,7 @@ use catena_packet::wire::vlan::Vlan;
 
 /// By inside and remote endpoint.
 pub const SESSIONS: Declaration =
-    Declaration::flow_map("sessions", "who was sent to", Scope::Connection, Access::ReadWrite);
+    Declaration::flow_map("sessions", "who was sent to", Scope::SourceEndpoint, Access::ReadWrite);
 
 /// By inside host.
 pub const SESSION_SHARES: Declaration =

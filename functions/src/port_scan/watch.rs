@@ -17,7 +17,7 @@ use crate::function::{Function, Step, most_over};
 pub(super) const SOURCES: Declaration =
     Declaration::shared_map("sources", "the likelihood of being a scanner", Scope::Source, Access::ReadWrite);
 pub(super) const CONTACTS: Declaration =
-    Declaration::flow_map("contacts", "first connections and when they began", Scope::Connection, Access::ReadWrite);
+    Declaration::flow_map("contacts", "first connections and when they began", Scope::HostPair, Access::ReadWrite);
 pub(super) const LOST: Declaration =
     Declaration::shared("lost contacts", "first connections that found no place", Scope::Global, Access::WriteMostly);
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use catena_packet::wire::Seed;
 
-use super::engines::{LOSING, SEEDS, losses, lost, made, on_delayed, on_local, on_losing, on_team};
+use super::engines::{LOSING, SEEDS, losses, lost, made, on_delayed, on_going, on_local, on_losing, on_team};
 use super::{Harness, SECOND, START, craft, describe};
 use crate::descriptor::Affinity;
 use crate::{Args, Descriptor};
@@ -68,6 +68,32 @@ fn run(descriptor: &Descriptor, args: &Args, traffic: &Traffic) -> Outcome {
     outcome
 }
 
+/// Hold a function's runner to its word where whoever holds the objects is gone for good: each packet leaves or is dropped, those that
+/// come later all for that, and the end says it.
+fn gives_up(descriptor: &Descriptor, args: &Args, traffic: &Traffic) {
+    const LOST: &str = "its state is lost";
+    let (mut harness, name) = (Harness::of(descriptor, args), descriptor.name);
+    let sent: usize = traffic.iter().map(|(_, frames)| frames.len()).sum();
+    let mut left = 0;
+    for (gate, frames) in traffic.iter().filter(|(_, frames)| !frames.is_empty()) {
+        left += harness.send(*gate, frames).len();
+    }
+    let dropped: u64 = harness.drops().values().sum();
+    assert_eq!(left as u64 + dropped, sent as u64, "{name}: packets are lost with their state");
+    // However few have come, it is gone by now.
+    (0..SEEDS).for_each(|_| harness.tick(START + SECOND));
+    let (gate, frames) = &traffic[0];
+    assert!(harness.send(*gate, frames).is_empty(), "{name}: packets leave that have no state");
+    assert!(
+        harness.drops().get(LOST).is_some_and(|lost| *lost >= frames.len() as u64),
+        "{name}: {:?}",
+        harness.drops()
+    );
+    let error = harness.finish_error();
+    assert!(error.contains("who holds the shared objects is gone"), "{name}: {error}");
+    harness.end();
+}
+
 /// Hold a function to the objects that it declares: it makes each of them, and no others.
 fn makes_what_it_declares(descriptor: &Descriptor, args: &Args) {
     let made = made();
@@ -104,6 +130,7 @@ pub fn agrees(descriptor: &Descriptor, args: &Args) -> BTreeMap<&'static str, u6
         let lost_before = lost();
         let losing = may_be_lost.then(|| on_losing(seed, losses(seed), || run(descriptor, args, &traffic)));
         assert!(!may_be_lost || lost() > lost_before, "{} with seed {seed}: no instance was lost", descriptor.name);
+        on_going(seed, 1 + seed, || gives_up(descriptor, args, &traffic));
         let shared = on_team(|| run(descriptor, args, &traffic));
         let outcomes =
             [("late", Some(&late)), ("late, and lost at times,", losing.as_ref()), ("of a team", Some(&shared))];

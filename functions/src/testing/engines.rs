@@ -13,6 +13,7 @@ thread_local! {
     static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
     static LOSES: Cell<(Crashes, Option<u64>)> = const { Cell::new((Crashes::Never, None)) };
+    static GOES: Cell<Option<u64>> = const { Cell::new(None) };
     static LOST: Arc<AtomicU64> = Arc::default();
     static LOSABLE: Cell<u64> = const { Cell::new(0) };
     static MADE: RefCell<Vec<Declaration>> = const { RefCell::new(Vec::new()) };
@@ -120,6 +121,23 @@ pub fn losing(engine: Delayed) -> Delayed {
     }
     let engine = if let Some(polls) = most_delay { engine.slow(polls) } else { engine };
     engine.crashing(crashes)
+}
+
+/// Return a delayed engine whose objects go for good, if those do that functions are built on now.
+pub fn going(engine: Delayed) -> Delayed {
+    if let Some(polls) = GOES.get() { engine.gone_after(polls) } else { engine }
+}
+
+/// Run a test on the delayed engine of a seed, whose objects are gone after so many polls.
+pub fn on_going<R>(seed: u64, polls: u64, test: impl FnOnce() -> R) -> R {
+    struct Back(Option<u64>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            GOES.set(self.0);
+        }
+    }
+    let _back = Back(GOES.replace(Some(polls)));
+    on_delayed(seed, test)
 }
 
 /// Return what counts the losses of a function that is built now, on whatever thread it runs.

@@ -236,7 +236,7 @@ fn a_function_whose_packets_do_not_stay_together_has_one_worker() {
         assert_eq!(why(affinity, two), Err(expected));
         assert_eq!(why(affinity, Share::WHOLE), Ok(()));
     }
-    for scope in [Scope::Connection, Scope::SourceEndpoint, Scope::Source] {
+    for scope in [Scope::Connection, Scope::SourceEndpoint, Scope::HostPair, Scope::Source] {
         assert_eq!(why(Affinity::Scope(scope), two), Ok(()));
     }
     assert_eq!(why(Affinity::None, two), Ok(()));

@@ -15,6 +15,7 @@
 //! (clock, index), so the one that is made anew finds its objects as they are, and its packets hear once more what they heard; who
 //! does something else then is found. Maps are hashed otherwise than local ones of the same seed: what depends on hashes shows.
 
+mod asked;
 mod crash;
 mod holder;
 mod log;
@@ -22,6 +23,7 @@ mod made;
 mod objects;
 mod outlet;
 mod post;
+mod scopes;
 mod shared;
 mod two_keys;
 mod uses;
@@ -38,7 +40,7 @@ pub use view::{Holds, View};
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use catena_packet::wire::Seed;
+use catena_packet::wire::{FlowKey, Seed};
 
 use crate::declare::{Declaration, Object};
 use crate::engine::{Engine, NoMemory, Share};
@@ -89,6 +91,13 @@ impl Delayed {
         self
     }
 
+    /// Let whoever holds the shared objects be gone for good after so many polls.
+    #[must_use]
+    pub fn gone_after(self, polls: u64) -> Self {
+        self.watch().post.goes_at = Some(polls);
+        self
+    }
+
     /// Return how many instances were lost.
     pub fn crashes(&self) -> u64 {
         self.watch().crashing.count
@@ -126,6 +135,10 @@ impl Engine for Delayed {
         tx.known_as(unit)
     }
 
+    fn sees(&mut self, tx: &Tx, flow: FlowKey) {
+        self.watch().sees(tx, flow);
+    }
+
     fn issue(&mut self, tx: &mut Tx) {
         self.watch().issue(tx);
     }
@@ -143,8 +156,18 @@ impl Engine for Delayed {
     }
 
     fn close(&mut self) -> Result<(), String> {
-        self.watch().post.settle();
-        Ok(())
+        let post = &mut self.watch().post;
+        post.settle();
+        match post.undone() {
+            None => Ok(()),
+            Some(undone) => {
+                Err(format!("who holds the shared objects is gone, and {undone} operations on them are not done"))
+            }
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.watch().post.is_gone()
     }
 
     fn is_loss(panic: &(dyn Any + Send)) -> bool {
@@ -201,7 +224,9 @@ impl Engine for Delayed {
         [object, others]: [&Declaration; 2],
         capacity: usize,
     ) -> Result<DelayedTwoKeyMap<K, V, X>, NoMemory> {
-        Ok(DelayedTwoKeyMap::new(self.flow_map(object, capacity)?, self.flow_map(others, capacity)?))
+        let (entries, others) = (self.flow_map(object, capacity)?, self.flow_map(others, capacity)?);
+        self.watch().scopes.leave_out(others.made());
+        Ok(DelayedTwoKeyMap::new(entries, others))
     }
 
     #[track_caller]

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use catena_packet::wire::Seed;
 
+use super::asked::Promise;
 use super::log::What;
 use super::made::Made;
-use super::watch::{Promise, Watch, lock};
+use super::watch::{Watch, lock};
 use crate::declare::Access;
 use crate::engine::{Fate, FlowMap, Full, Intent};
 use crate::key::Key;
@@ -100,6 +101,11 @@ impl<K: Key, V> DelayedMap<K, V> {
         DelayedMap { entries, object, watch: Arc::clone(watch), read: None }
     }
 
+    /// Return which object it is.
+    pub(super) fn made(&self) -> Made {
+        self.object
+    }
+
     fn entries(&self) -> MutexGuard<'_, LocalMap<K, V>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -169,7 +175,9 @@ impl<K: Key, V: Plain> FlowMap<K, V> for DelayedMap<K, V> {
 
     #[track_caller]
     fn want(&mut self, tx: &mut Tx, key: K, intent: Intent) -> DelayedTicket<K> {
-        let promise = lock(&self.watch).ask(tx, self.object, key.hash(&KEYS), intent);
+        // A key may come to be another flow's once its entry is gone, as the port of a translator does.
+        let is_new = self.entries().place(key).is_none();
+        let promise = lock(&self.watch).ask(tx, self.object, key.hash(&KEYS), (intent, is_new));
         DelayedTicket { ticket: self.entries().want(tx, key, intent), promise, intent }
     }
 

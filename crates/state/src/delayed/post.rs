@@ -47,6 +47,8 @@ pub(super) struct Post {
     /// The clocks of those that have ended, and of whom something may still be on its way.
     ended: Vec<u64>,
     pub(super) holder: Holder,
+    /// The poll at which the holder is gone for good.
+    pub(super) goes_at: Option<u64>,
 }
 
 impl Post {
@@ -60,6 +62,7 @@ impl Post {
             replies: BTreeMap::new(),
             ended: Vec::new(),
             holder: Holder::new(delays % ELSEWHERE == 1),
+            goes_at: None,
         }
     }
 
@@ -90,6 +93,16 @@ impl Post {
         self.apply_due();
     }
 
+    /// Return whether the holder is gone: what has not come to it will not be done. Looks are answered by what was known last.
+    pub(super) fn is_gone(&self) -> bool {
+        self.goes_at.is_some_and(|at| self.polls >= at)
+    }
+
+    /// Return how many operations will never be done, where that is so.
+    pub(super) fn undone(&self) -> Option<usize> {
+        self.is_gone().then(|| self.sent.iter().filter(|sent| !sent.is_copy).count())
+    }
+
     /// Apply what has come.
     pub(super) fn apply_due(&mut self) {
         let polls = self.polls;
@@ -104,6 +117,9 @@ impl Post {
 
     /// Apply what is on its way. Nobody can tell when it is done, but by a reply: so it goes to the holder once one is looked at.
     fn apply(&mut self, when: impl Fn(&Sent) -> bool) {
+        if self.is_gone() {
+            return;
+        }
         self.applied.extend(self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.call)));
         if self.applied.len() >= MOST_APPLIED {
             self.fetch();

@@ -3,10 +3,11 @@
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
+use super::asked::Promise;
 use super::holder::Request;
 use super::made::Made;
 use super::objects::KEYS;
-use super::watch::{Promise, Watch, lock};
+use super::watch::{Watch, lock};
 use crate::engine::NoMemory;
 use crate::key::Key;
 use crate::local::LocalSharedMap;

@@ -4,12 +4,16 @@ use std::collections::HashMap;
 use std::panic::{Location, resume_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use catena_packet::wire::FlowKey;
+
+use super::asked::{Asked, Operations, Promise};
 use super::crash::{Crashing, Lost};
 use super::holder::{Call, Holder, Request};
 use super::log::{Differs, Log, What};
 use super::made::{ByNumber, HeldOne, Made, number_of};
 use super::outlet::{Put, Sinks};
 use super::post::{Post, may_meet};
+use super::scopes::Scopes;
 use super::uses::Uses;
 use crate::declare::{Declaration, Object};
 use crate::engine::Intent;
@@ -20,57 +24,6 @@ use crate::tx::{Name, Tx};
 const ASKS_ELSE: &str = "prepare asks for something else when it is asked again";
 /// What no step must do.
 const DOES_ELSE: &str = "something else is done when a packet is processed again";
-
-/// The promise of a result: by whom it was asked for, and which one it is.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Promise {
-    unit: u32,
-    step: u32,
-    number: u64,
-}
-
-/// What was asked for once.
-struct Asked {
-    object: Made,
-    /// Hash of the key, if it has one.
-    key: Option<u64>,
-    /// What for an entry is wanted; nothing where it is an operation. Once that is sent off, who holds the object orders it.
-    intent: Option<Intent>,
-    number: u64,
-    /// The poll after which the result is there; of an operation, once it was sent off.
-    ready: Option<u64>,
-    taken: bool,
-    /// What is asked of an object's holder, until it is sent off.
-    call: Option<Call>,
-}
-
-impl Asked {
-    fn is_operation(&self) -> bool {
-        self.intent.is_none()
-    }
-
-    /// Return whether one must wait for the other: for the same entry, or to be sent off after an operation on the same.
-    fn follows(&self, earlier: &Asked) -> bool {
-        let is_same = self.object == earlier.object && self.is_operation() == earlier.is_operation();
-        match self.is_operation() {
-            false => is_same && self.key == earlier.key,
-            true => is_same && earlier.call.is_some() && may_meet(self.key, earlier.key),
-        }
-    }
-}
-
-/// A packet's operations.
-#[derive(Default)]
-struct Operations {
-    clock: u64,
-    /// Steps begun: 0 in *prepare*.
-    step: u32,
-    asked: Vec<Asked>,
-    /// Whether anything was sent off.
-    is_sent: bool,
-    /// What it has put out.
-    puts: Vec<Put>,
-}
 
 /// An instance of a function, by its name.
 struct Instance {
@@ -106,6 +59,7 @@ pub(super) struct Watch {
     pub(super) held: Vec<HeldOne>,
     pub(super) sinks: Sinks,
     uses: Uses,
+    pub(super) scopes: Scopes,
 }
 
 /// An operation that begins.
@@ -142,6 +96,7 @@ impl Watch {
             held: Vec::new(),
             sinks: Sinks::default(),
             uses: Uses::default(),
+            scopes: Scopes::default(),
         }
     }
 
@@ -285,6 +240,22 @@ impl Watch {
         }
     }
 
+    /// Note of which flow a packet is.
+    pub(super) fn sees(&mut self, tx: &Tx, flow: FlowKey) {
+        if let Some(operations) = self.open.get_mut(&tx.unit()) {
+            operations.flow = Some(flow);
+        }
+    }
+
+    /// Hold the use of a key's entry against the object's scope.
+    #[track_caller]
+    fn is_used(&mut self, tx: &Tx, object: Made, key: Option<u64>) {
+        let flow = self.open.get(&tx.unit()).and_then(|operations| operations.flow.as_ref());
+        if let (Some(flow), Some(key)) = (flow, key) {
+            self.scopes.uses(object, key, flow);
+        }
+    }
+
     /// Keep what a packet puts out until it is committed.
     pub(super) fn put(&mut self, tx: &Tx, put: Put) {
         if let Some(operations) = self.open.get_mut(&tx.unit()) {
@@ -314,7 +285,7 @@ impl Watch {
         let operations = self.committed.remove(&tx.unit()).or_else(|| self.open.remove(&tx.unit()));
         let Some(operations) = operations else { return };
         let is_left = |asked: &&Asked| asked.is_operation() && asked.ready.is_some() && !asked.taken;
-        if let Some(asked) = operations.asked.iter().find(is_left) {
+        if let Some(asked) = operations.asked.iter().find(is_left).filter(|_| !self.post.is_gone()) {
             panic!("{}: nobody has taken the reply of an operation", asked.object);
         }
         if operations.is_sent {
@@ -380,6 +351,7 @@ impl Watch {
         self.change(tx, object);
         if !matches!(request, Request::Tidy { .. }) {
             self.uses.tell(object);
+            self.is_used(tx, object, key);
         }
         let begun = self.begin_one(tx, object, || What::Shared(request.clone()));
         let call = Call { object: number, name: Some(begun.name), request };
@@ -412,6 +384,7 @@ impl Watch {
         (number, request): (usize, Request),
     ) -> Promise {
         self.uses.ask(object);
+        self.is_used(tx, object, key);
         let begun = self.begin_one(tx, object, || What::Shared(request.clone()));
         let call = Call { object: number, name: Some(begun.name), request };
         self.note(begun, object, Vec::new());
@@ -431,9 +404,15 @@ impl Watch {
         later.asked.iter().any(|later| earlier.asked.iter().any(|earlier| later.follows(earlier)))
     }
 
-    /// Note an entry that a packet asks for.
+    /// Note an entry that a packet asks for, and whether there is none yet.
     #[track_caller]
-    pub(super) fn ask(&mut self, tx: &mut Tx, object: Made, key: u64, intent: Intent) -> Promise {
+    pub(super) fn ask(&mut self, tx: &mut Tx, object: Made, key: u64, (intent, is_new): (Intent, bool)) -> Promise {
+        if is_new {
+            self.scopes.forget(object, key);
+        }
+        if intent == Intent::Create {
+            self.is_used(tx, object, Some(key));
+        }
         let what = || What::Entry("want", bytes(&(key, intent as u8)));
         let begun = self.begin_one(tx, object, what);
         self.note(begun, object, Vec::new());
