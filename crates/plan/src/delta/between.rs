@@ -15,9 +15,10 @@ impl Delta {
     /// What makes `new` of `old`. Instances of the same name are the same. `there` says of a device whether it still is.
     #[must_use]
     pub fn between(old: &Deployment, new: &Deployment, there: impl Fn(&str) -> bool) -> Delta {
-        let (before, after) = (Index::of(old), Index::of(new));
+        let [old_ones, new_ones] = touched(old, new);
+        let (before, after) = (Index::of(old, &old_ones), Index::of(new, &new_ones));
         let mut steps = Vec::new();
-        for instance in new.instances.iter().filter(|new| !before.names.contains(new.name.as_str())) {
+        for instance in new_ones.iter().filter(|new| !before.names.contains(new.name.as_str())) {
             steps.push(Step::Start {
                 instance: instance.name.clone(),
                 functions: after.functions(instance).to_vec(),
@@ -30,7 +31,7 @@ impl Delta {
             steps.push(Step::Install { spi: path.spi, chain: path.chain.clone() });
         }
         steps.extend(new.devices.iter().filter_map(|device| equipped(&device.on, old, new)));
-        let Flows { given, moved, regrouped } = flows(&before, &after, new, &there);
+        let Flows { given, moved, regrouped } = flows(&before, &after, &new_ones, &there);
         steps.extend(given);
         steps.extend(moved.into_iter().map(Step::Move));
         // Where nobody says which way packets go, there is no moment in which they go another.
@@ -42,14 +43,14 @@ impl Delta {
         for path in old.paths.iter().filter(|path| !has(&new.paths, path.spi)) {
             steps.push(Step::Remove { spi: path.spi, chain: path.chain.clone() });
         }
-        for instance in &old.instances {
+        for instance in &old_ones {
             let gone = before.functions(instance).iter().filter(|own| !after.of.contains_key(own.as_str()));
             let functions: Vec<String> = gone.cloned().collect();
             if !functions.is_empty() {
                 steps.push(Step::End { functions, from: instance.name.clone() });
             }
         }
-        for instance in old.instances.iter().filter(|old| !after.names.contains(old.name.as_str())) {
+        for instance in old_ones.iter().filter(|old| !after.names.contains(old.name.as_str())) {
             steps.push(Step::Stop { instance: instance.name.clone() });
         }
         // A digest takes longer than all else, and who follows another has it already.
@@ -123,9 +124,9 @@ struct Flows {
 }
 
 /// Flows that go to another instance, and those of functions that are new: functions that go the same way are one step.
-fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment, there: &dyn Fn(&str) -> bool) -> Flows {
+fn flows(before: &Index<'_>, after: &Index<'_>, new: &[&Instance], there: &dyn Fn(&str) -> bool) -> Flows {
     let mut flows = Flows::default();
-    for to in &new.instances {
+    for to in new {
         // By whom they come from, and which slots they are of.
         let mut ways: BTreeMap<(&str, String), (Move, bool)> = BTreeMap::new();
         let mut fresh = Vec::new();
@@ -157,6 +158,28 @@ fn flows(before: &Index<'_>, after: &Index<'_>, new: &Deployment, there: &dyn Fn
     flows
 }
 
+/// The instances, before and after, of the segments of which something changes: where the segments are the same, and all other
+/// instances are, too, there is nothing to be done for these. A thousand run where one has too much to do.
+fn touched<'a>(old: &'a Deployment, new: &'a Deployment) -> [Vec<&'a Instance>; 2] {
+    let all = [old, new].map(|deployment| &deployment.instances[..]);
+    if old.segments != new.segments {
+        return all.map(|instances| instances.iter().collect());
+    }
+    let [mut before, mut after] = all;
+    while let ([a, b @ ..], [c, d @ ..]) = (before, after)
+        && a == c
+    {
+        (before, after) = (b, d);
+    }
+    while let ([b @ .., a], [d @ .., c]) = (before, after)
+        && a == c
+    {
+        (before, after) = (b, d);
+    }
+    let segments: BTreeSet<&str> = before.iter().chain(after).map(|instance| instance.segment.as_str()).collect();
+    all.map(|instances| instances.iter().filter(|instance| segments.contains(instance.segment.as_str())).collect())
+}
+
 /// A deployment by names.
 struct Index<'a> {
     names: BTreeSet<&'a str>,
@@ -166,15 +189,18 @@ struct Index<'a> {
 }
 
 impl<'a> Index<'a> {
-    fn of(deployment: &'a Deployment) -> Index<'a> {
-        let segments: BTreeMap<&str, &Segment> = deployment.segments.iter().map(|s| (s.name.as_str(), s)).collect();
+    /// Index some of a deployment's instances.
+    fn of(deployment: &'a Deployment, instances: &[&'a Instance]) -> Index<'a> {
+        let own: BTreeSet<&str> = instances.iter().map(|instance| instance.segment.as_str()).collect();
+        let segments = deployment.segments.iter().filter(|segment| own.contains(segment.name.as_str()));
+        let segments: BTreeMap<&str, &Segment> = segments.map(|segment| (segment.name.as_str(), segment)).collect();
         let mut of: BTreeMap<&str, Vec<&Instance>> = BTreeMap::new();
-        for instance in &deployment.instances {
+        for &instance in instances {
             for function in segments.get(instance.segment.as_str()).iter().flat_map(|segment| &segment.functions) {
                 of.entry(function.as_str()).or_default().push(instance);
             }
         }
-        Index { names: deployment.instances.iter().map(|i| i.name.as_str()).collect(), segments, of }
+        Index { names: instances.iter().map(|i| i.name.as_str()).collect(), segments, of }
     }
 
     fn functions(&self, instance: &Instance) -> &'a [String] {

@@ -4,14 +4,14 @@
 //! delta is written, it must lead from the one deployment to the other. Of one that is read, with its plan alone, the judge checks all
 //! that shows without the deployment that it is from ([`crate::judge`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use super::{Delta, Move, Part, Step};
 use crate::deployment::devices::{Table, Tunnel};
 use crate::deployment::paths::{Next, Path};
 use crate::deployment::ranges::Slots;
-use crate::deployment::{Deployment, Instance};
+use crate::deployment::{Deployment, Instance, Segment};
 use crate::plan::Device;
 
 /// A step that cannot be done, or an end that is not the one that was wanted.
@@ -188,8 +188,9 @@ fn place(instance: &Instance) -> Place {
 impl State {
     fn of(deployment: &Deployment) -> Result<State, Astray> {
         let mut state = State::default();
+        let segments: HashMap<&str, &Segment> = deployment.segments.iter().map(|s| (s.name.as_str(), s)).collect();
         for instance in &deployment.instances {
-            let functions = deployment.segments.iter().find(|segment| segment.name == instance.segment);
+            let functions = segments.get(instance.segment.as_str());
             state.running.insert(instance.name.clone());
             state.places.insert(instance.name.clone(), place(instance));
             for function in functions.iter().flat_map(|segment| &segment.functions) {

@@ -4,15 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// How many slots there are. A flow's slot is the hash of its inside address, in the seed of the deployment, by this
 /// number: the first twelve bits of it.
 pub const SLOTS: u16 = 4096;
 
 /// A set of slots: ascending ranges of which no two touch.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
 pub struct Slots(Vec<(u16, u16)>);
 
 impl Slots {
@@ -143,9 +143,9 @@ impl fmt::Display for Slots {
     }
 }
 
-impl From<Slots> for String {
-    fn from(slots: Slots) -> String {
-        slots.to_string()
+impl Serialize for Slots {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
