@@ -22,6 +22,7 @@ impl Plan {
         if let Some(server) = self.servers.get_mut(server) {
             server.tasks = Some(tasks);
         }
+        self.seal();
     }
 }
 

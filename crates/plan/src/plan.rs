@@ -39,7 +39,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -365,6 +365,7 @@ impl Case {
         let policy = Policy::of(&self.inputs.graph);
         plan.made_of = Some(MadeOf::of(&policy, &self.problem, &self.inputs.rack, &self.inputs.known.profile));
         plan.what_if.clone_from(&self.inputs.edits);
+        plan.seal();
         plan
     }
 

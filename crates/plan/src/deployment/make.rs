@@ -54,6 +54,7 @@ impl Plan {
             (Some(old), Some(new)) => Some(Delta::between(old, new, |device| self.has(device))),
             _ => None,
         };
+        self.seal();
         self
     }
 }

@@ -69,7 +69,7 @@ impl Plan {
         };
         let servers = view.servers();
         let digests = Some(Digests::of(case.problem, &verdict, &servers));
-        Plan {
+        let mut plan = Plan {
             version: VERSION,
             what_if: Vec::new(),
             rack: case.rack.name.clone(),
@@ -93,7 +93,9 @@ impl Plan {
             placement: placement.cloned(),
             problem: case.problem.clone(),
             servers,
-        }
+        };
+        plan.seal();
+        plan
     }
 }
 

@@ -35,7 +35,7 @@ fn shorten(plan: &mut Value, pointer: &str) -> bool {
     plan.pointer_mut(pointer).and_then(Value::as_array_mut).and_then(Vec::pop).is_some()
 }
 
-const LIES: [Lie; 64] = [
+const LIES: [Lie; 65] = [
     ("a device that holds nothing", |plan| shorten(plan, "/deployment/devices")),
     ("a device of another kind", |plan| put(plan, "/deployment/devices/0/device", json!("plain_switch"))),
     ("a server with another schedule", |plan| {
@@ -205,6 +205,10 @@ const LIES: [Lie; 64] = [
     }),
     ("no paths at all", |plan| {
         put(plan, "/deployment/paths", json!([])) && put(plan, "/deployment/entrances", json!([]))
+    }),
+    ("a number more that a path had", |plan| {
+        let last = plan["deployment"]["spi"].as_u64().unwrap_or_default();
+        put(plan, "/deployment/spi", json!(last + 1))
     }),
     ("the last number of a path", |plan| put(plan, "/deployment/spi", json!(4_294_967_295_u32))),
     ("the last epoch", |plan| put(plan, "/deployment/epoch", json!(u64::MAX))),

@@ -73,7 +73,15 @@ fn reason(plan: &mut Value, key: &str, change: fn(&Value) -> Value) -> bool {
     })
 }
 
-const LIES: [Lie; 47] = [
+const LIES: [Lie; 50] = [
+    ("by hand: another rack's name", |plan| change(plan, "/rack", |name| *name = json!("another"))),
+    ("by hand: a change to rack or chains that nobody asked for", |plan| {
+        plan["what_if"] = json!(["cores s = 9"]);
+        true
+    }),
+    ("by hand: figures that are a paper's, or not", |plan| {
+        change(plan, "/chains/0/functions/0/borrowed", |is| *is = json!(*is != json!(true)))
+    }),
     ("a reason that is none", |plan| {
         let guarded = plan["chains"][0]["functions"][0]["why"]["kind"] == "guarded";
         let other = if guarded { "no_switch" } else { "guarded" };

@@ -58,10 +58,18 @@ impl Plan {
     /// # Errors
     /// All that is not; if the placement already breaks the problem, that alone.
     pub fn judge(&self, switch: &dyn Feasible) -> Result<(), Vec<Fault>> {
-        let altered: Vec<Fault> = self.altered().into_iter().map(altered).collect();
-        if !altered.is_empty() {
-            return Err(altered);
-        }
+        let faults = |places: Vec<&str>| match places.is_empty() {
+            true => Ok(()),
+            false => Err(places.into_iter().map(altered).collect()),
+        };
+        faults(self.altered())?;
+        self.judge_said(switch)?;
+        // Whoever changed something that shows elsewhere hears what it should be, and not only that it was changed.
+        faults(self.misquoted())
+    }
+
+    /// Whether all is so that can be held against the rest of the plan.
+    fn judge_said(&self, switch: &dyn Feasible) -> Result<(), Vec<Fault>> {
         let Some(placement) = &self.placement else { return self.judge_empty() };
         let report = check(&self.problem, placement, switch)
             .map_err(|violations| violations.into_iter().map(Fault::Placement).collect::<Vec<_>>())?;

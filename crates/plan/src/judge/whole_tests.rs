@@ -263,7 +263,12 @@ fn within(tree: &mut Value, key: &str, act: &mut dyn FnMut(&mut Value) -> bool) 
     }
 }
 
-const LIES: [Lie; 25] = [
+const LIES: [Lie; 26] = [
+    ("the fewest tasks, which nobody has proven", |plan| {
+        let minimal = &mut tasks(plan)["minimal"];
+        *minimal = json!(*minimal != json!(true));
+        true
+    }),
     ("a weight of the tree", |plan| {
         within(&mut tasks(plan)["tree"], "fair", &mut |children| {
             let first = &mut children[0][0];

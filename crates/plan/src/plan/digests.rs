@@ -20,6 +20,11 @@ pub struct Digests {
     pub sockets: String,
     /// Of how many cores of each server are for steering.
     pub steering: String,
+    /// Of what else is said once: the rack's name, the changes that were asked for, whose figures are borrowed, and what is proven of
+    /// tasks.
+    pub said: String,
+    /// Of how far paths are numbered.
+    pub numbered: String,
     /// Of the part of the promises that was planned for; absent: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
@@ -38,6 +43,8 @@ impl Digests {
             bound: fnv_of(&bound),
             sockets: fnv_of(&sockets),
             steering: fnv_of(&steering),
+            said: String::new(),
+            numbered: String::new(),
             held: None,
         }
     }
@@ -48,6 +55,26 @@ impl Digests {
 }
 
 impl Plan {
+    /// Digest anew what is said once.
+    pub fn seal(&mut self) {
+        let (said, numbered) = (self.said(), self.numbered());
+        if let Some(digests) = &mut self.digests {
+            (digests.said, digests.numbered) = (said, numbered);
+        }
+    }
+
+    fn said(&self) -> String {
+        let functions = self.chains.iter().flat_map(|chain| &chain.functions);
+        let borrowed: Vec<bool> = functions.map(|function| function.borrowed).collect();
+        let tasks = self.servers.iter().filter_map(|server| server.tasks.as_ref());
+        let proven: Vec<(bool, bool)> = tasks.map(|tasks| (tasks.minimal, tasks.cut_short)).collect();
+        fnv_of(&((&self.rack, &self.what_if, &self.borrowed), (borrowed, proven)))
+    }
+
+    fn numbered(&self) -> String {
+        fnv_of(&self.deployment.as_ref().map(|deployment| deployment.spi))
+    }
+
     /// The plan, which is for this part of the promises alone; None: for all of them.
     #[must_use]
     pub fn for_part(mut self, part: Option<f64>) -> Plan {
@@ -56,7 +83,7 @@ impl Plan {
         self
     }
 
-    /// What was changed since the plan was made, as far as its digests tell; nothing where it has none.
+    /// What its figures follow from, and was changed since the plan was made, as far as its digests tell; nothing where it has none.
     #[must_use]
     pub fn altered(&self) -> Vec<&'static str> {
         let Some(made) = &self.digests else { return Vec::new() };
@@ -69,6 +96,16 @@ impl Plan {
             ("servers: cores_per_socket", made.sockets != is.sockets),
             ("servers: steering", made.steering != is.steering),
             ("held", made.held != Digests::held(self.held)),
+        ];
+        parts.into_iter().filter_map(|(what, altered)| altered.then_some(what)).collect()
+    }
+
+    /// What of that which is said once was changed, as far as its digests tell.
+    pub(crate) fn misquoted(&self) -> Vec<&'static str> {
+        let Some(made) = &self.digests else { return Vec::new() };
+        let parts = [
+            ("rack, what_if, borrowed, or minimal or cut_short of tasks", made.said != self.said()),
+            ("deployment.spi", made.numbered != self.numbered()),
         ];
         parts.into_iter().filter_map(|(what, altered)| altered.then_some(what)).collect()
     }
