@@ -180,7 +180,7 @@ pub trait Engine: Send + 'static {
     }
 
     /// Return whether who holds the objects is gone for good, so that nothing comes any more of what was asked, and [`Self::close`] has words for
-    /// it. Who waits is given up then, whatever it has begun; who comes is let in no more; and there are no events. While it may
+    /// it. Who waits is given up then, whatever it has begun; who comes is let in no more; and nothing is tidied. While it may
     /// come back it is only late.
     #[inline(always)]
     fn is_gone(&self) -> bool {

@@ -37,6 +37,10 @@ impl Stored for Ports {
 
     fn restore(from: &mut &[u8]) -> Option<Ports> {
         let grid = Grid::restore(from).filter(|grid| grid.is_one() && grid.block_ports <= MOST_PORTS)?;
+        // Each address has what is free of it behind: who says that there are more than there are bytes gets no memory for them.
+        if grid.addresses as usize > from.len() {
+            return None;
+        }
         let parts = u64::restore(from)?;
         let parts = (0..parts).map(|_| Part::restore(grid, from)).collect::<Option<_>>()?;
         Some(Ports { grid, parts })
@@ -146,6 +150,7 @@ mod tests {
     use super::super::{Lease, Leased, Release, Used};
     use super::*;
     use crate::key::Words;
+    use crate::plain::Plain;
     use crate::shared::{Look, Op};
     use crate::stored::{restored, stored};
 
@@ -204,13 +209,19 @@ mod tests {
         }
 
         #[test]
-        fn bytes_of_no_ports_make_no_panic(at in any::<prop::sample::Index>(), bit in 0u32..8, host in 0u64..4) {
+        fn bytes_of_no_ports_make_no_panic_and_take_no_memory(at in any::<prop::sample::Index>(), bit in 0u32..8, host in 0u64..4) {
             let grid = Grid::new(2, (1024, 1151), 16).unwrap();
             let limits = Limits { per_host: 0, roams: true, takes_in: false };
             let mut ports = Ports::new(grid, limits, [Share::WHOLE], Seed::from_number(1)).unwrap();
             (0..40).for_each(|n| _ = Lease(Words(n % 3, 0), 0).apply(&mut ports));
             let mut bytes = stored(&ports);
             let at = at.index(bytes.len());
+            // The grid comes first, and in it how many addresses there are.
+            let mut many = bytes.clone();
+            many[..4].copy_from_slice(&(1_u32 << (12 + bit)).to_le_bytes());
+            let mut left = &many[..];
+            prop_assert!(Ports::restore(&mut left).is_none());
+            prop_assert_eq!(left.len(), many.len() - Grid::BYTES, "it was gone on with");
             bytes[at] ^= 1 << bit;
             if let Some(mut ports) = restored::<Ports>(&bytes) {
                 let leased = Lease(Words(host, 0), 0).apply(&mut ports);
