@@ -62,8 +62,8 @@ fn err(output: &Output) -> String {
 /// Every command that rewrites a file, and the file.
 const REWRITING: [(&str, &str); 6] = [
     ("fmt c.catena", "c.catena"),
-    ("plan c.catena --rack rack.toml -o plan.json", "plan.json"),
-    ("plan c.catena --rack rack.toml --draw plan.svg", "plan.svg"),
+    ("plan c.catena --rack rack.toml --profile none -o plan.json", "plan.json"),
+    ("plan c.catena --rack rack.toml --profile none --draw plan.svg", "plan.svg"),
     ("bench report results.jsonl --into page.md", "page.md"),
     ("bench report results.jsonl --plot plot.svg", "plot.svg"),
     ("functions --book book", "book/README.md"),
@@ -120,7 +120,7 @@ fn links_lead_to_the_file_that_is_rewritten() {
     let output = place.shell("", "fmt c.catena");
     assert!(output.status.success(), "{}", err(&output));
     assert_ne!(place.read("folder/real.catena"), CHAIN);
-    let output = place.shell("", "plan c.catena --rack rack.toml --seed 1 -o plan.json");
+    let output = place.shell("", "plan c.catena --rack rack.toml --profile none --seed 1 -o plan.json");
     assert!(output.status.success(), "{}", err(&output));
     assert!(place.read("folder/new.json").starts_with('{'));
     for link in ["c.catena", "plan.json"] {
@@ -131,11 +131,11 @@ fn links_lead_to_the_file_that_is_rewritten() {
 #[test]
 fn what_is_no_file_is_written_directly() {
     let place = Place::new();
-    let plain = place.shell("", "plan c.catena --rack rack.toml --seed 1 -o plan.json");
+    let plain = place.shell("", "plan c.catena --rack rack.toml --profile none --seed 1 -o plan.json");
     let (plan, table) = (place.read("plan.json"), String::from_utf8_lossy(&plain.stdout).into_owned());
     // By any of its names standard output is the plan's alone, be it a pipe or a file.
     for name in ["/dev/stdout", "-"] {
-        let line = format!("plan c.catena --rack rack.toml --seed 1 -o {name}");
+        let line = format!("plan c.catena --rack rack.toml --profile none --seed 1 -o {name}");
         let output = place.shell("", &line);
         assert_eq!(String::from_utf8_lossy(&output.stdout), plan, "{}", err(&output));
         assert_eq!((err(&output), place.at("-").exists()), (table.clone(), false));
@@ -143,11 +143,11 @@ fn what_is_no_file_is_written_directly() {
         assert_eq!((place.read("both"), err(&output)), (plan.clone(), table.clone()), "{name}");
     }
     let fifo = "mkfifo pipe; cat pipe > through &";
-    assert!(place.shell(fifo, "plan c.catena --rack rack.toml -o pipe").status.success());
-    let output = place.shell("", "plan c.catena --rack rack.toml -o /dev/full");
+    assert!(place.shell(fifo, "plan c.catena --rack rack.toml --profile none -o pipe").status.success());
+    let output = place.shell("", "plan c.catena --rack rack.toml --profile none -o /dev/full");
     assert_eq!(output.status.code(), Some(1));
     assert!(err(&output).contains("/dev/full: cannot be written"), "{}", err(&output));
-    assert!(place.shell("", "plan c.catena --rack rack.toml -o /dev/null").status.success());
+    assert!(place.shell("", "plan c.catena --rack rack.toml --profile none -o /dev/null").status.success());
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_plan_is_not_written_over_what_it_is_made_of() {
     let before = (place.read("c.catena"), place.read("rack.toml"), place.names());
     for output in ["rack.toml", "./rack.toml", "hard", "soft", "c.catena"] {
         for option in ["-o", "--draw"] {
-            let refused = place.shell("", &format!("plan c.catena --rack rack.toml {option} {output}"));
+            let refused = place.shell("", &format!("plan c.catena --rack rack.toml --profile none {option} {output}"));
             assert_eq!(refused.status.code(), Some(1), "{option} {output}: {}", err(&refused));
             assert!(err(&refused).contains("is read"), "{option} {output}: {}", err(&refused));
         }
@@ -169,7 +169,7 @@ fn a_plan_is_not_written_over_what_it_is_made_of() {
     let functions = "in -> ACL(rules = file(\"deny.acl\")) -> Monitor(export = \"nf.so\") -> out";
     fs::write(place.at("files.catena"), format!("chain c {{ {functions} }}\n")).expect("a chain file");
     for output in ["deny.acl", "./nf.so"] {
-        let refused = place.shell("", &format!("plan files.catena --rack rack.toml -o {output}"));
+        let refused = place.shell("", &format!("plan files.catena --rack rack.toml --profile none -o {output}"));
         assert_eq!(refused.status.code(), Some(1), "{output}: {}", err(&refused));
         assert!(err(&refused).contains("is read"), "{output}: {}", err(&refused));
     }
@@ -177,10 +177,11 @@ fn a_plan_is_not_written_over_what_it_is_made_of() {
     for name in ["deny.acl", "nf.so", "files.catena"] {
         fs::remove_file(place.at(name)).expect("it is there");
     }
-    let refused = place.shell("", "plan - --rack rack.toml -o c.catena < c.catena");
+    let refused = place.shell("", "plan - --rack rack.toml --profile none -o c.catena < c.catena");
     assert!(err(&refused).contains("is read"), "{}", err(&refused));
     for (plan, picture) in [("x", "./x"), ("none", "loose")] {
-        let refused = place.shell("", &format!("plan c.catena --rack rack.toml -o {plan} --draw {picture}"));
+        let refused =
+            place.shell("", &format!("plan c.catena --rack rack.toml --profile none -o {plan} --draw {picture}"));
         assert_eq!(refused.status.code(), Some(1));
         assert!(err(&refused).contains("the same file"), "{}", err(&refused));
     }
