@@ -146,6 +146,7 @@ fn what_cannot_be_written_is_told_before_functions_are_measured() {
 
 /// What functions cost is kept in a file of its own, and planning reads it.
 #[test]
+#[cfg_attr(debug_assertions, ignore = "it measures, for minutes where nothing is optimised: make test-optimised")]
 fn a_plan_is_not_written_over_what_is_kept_of_the_machine() {
     let folder = folder(&[("one.catena", ONE), ("machine.toml", MACHINE)]);
     catena(folder.path(), "plan one.catena --rack machine.toml");

@@ -283,6 +283,7 @@ fn what_a_run_refuses_is_not_planned() {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "it measures, for minutes where nothing is optimised: make test-optimised")]
 fn what_nobody_measured_is_measured_once_and_kept() {
     let folder = folder("quick");
     let at = |file: &str| folder.join(file);

@@ -47,7 +47,9 @@ fn what_did_not_come_is_not_what_is_off() {
     };
     assert_eq!(notes(&few, "chains"), ["all that came", "all that came"]);
     assert!(notes(&few, "functions").iter().all(|note| note == "few packets"), "{few}");
-    let many = run("gen:flows=200,size=512,proto=udp:1+tcp:1,count=400000");
+    // Unoptimised, functions come to few of the packets before the queue is full.
+    let count = if cfg!(debug_assertions) { 4_000_000 } else { 400_000 };
+    let many = run(&format!("gen:flows=200,size=512,proto=udp:1+tcp:1,count={count}"));
     assert_eq!(notes(&many, "chains")[0], Value::Null, "a waits for b, and loses packets: {many}");
     assert_eq!(notes(&many, "functions").last(), Some(&Value::Null), "{many}");
 }

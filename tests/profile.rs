@@ -28,6 +28,7 @@ fn shape(page: &str) -> String {
 }
 
 #[test]
+#[cfg_attr(debug_assertions, ignore = "it measures, for minutes where nothing is optimised: make test-optimised")]
 fn the_table_has_its_shape_and_the_file_its_functions() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("profile.json");

@@ -284,6 +284,7 @@ mod tests {
     /// Every workload of the library sets up a chain that takes its traffic without a loss, at every size it names
     /// but the largest, which take long.
     #[test]
+    #[cfg_attr(debug_assertions, ignore = "unoptimised it takes minutes: make test-optimised")]
     fn workloads_run_and_lose_nothing() {
         for function in registry::FUNCTIONS {
             let Some(workload) = function.workload else { continue };
