@@ -79,6 +79,8 @@ struct charge {
 struct waited {
 	u64 ns;
 	u64 host;
+	u64 taker; /* the cgroup of who took it up sooner than its part of the softirq ended, on another CPU; 0: nobody did */
+	u64 taken; /* and when */
 };
 
 struct totals {
@@ -233,6 +235,34 @@ INLINE u32 slot_of(struct softirq *s, u64 account)
 	return at;
 }
 
+/* Keep the time of a packet whose owner is not known. Who takes it up may have been there before. */
+static __attribute__((noinline)) int keep_waiting(u64 ns)
+{
+	u32 zero = 0;
+	struct softirq *s = lookup(&softirqs, &zero);
+	if (!s)
+		return 0;
+	u64 packet = s->packet;
+	struct waited waited = { .ns = ns, .host = s->caused ? current_cgroup() : 0 };
+	if (update(&waiting, &packet, &waited, NO_EXIST)) {
+		struct waited *there = lookup(&waiting, &packet);
+		u64 taker = there && there->taken >= s->mark ? there->taker : 0;
+		if (taker) {
+			erase(&waiting, &packet);
+			struct slot *slot = &s->slots[slot_of(s, taker) & (SLOTS - 1)];
+			slot->ns += ns;
+			if (s->unclaimed) {
+				s->unclaimed--;
+				slot->packets++;
+			}
+			return 0;
+		}
+		update(&waiting, &packet, &waited, 0);
+	}
+	s->pending += ns;
+	return 0;
+}
+
 /* End the segment: whose it was is whose it stays. */
 INLINE void end_segment(struct softirq *s, u32 next)
 {
@@ -240,11 +270,9 @@ INLINE void end_segment(struct softirq *s, u32 next)
 	u32 owner = s->owner;
 	if (owner < SLOTS)
 		s->slots[owner].ns += ns;
-	else if (owner == PENDING) {
-		struct waited waited = { .ns = ns, .host = s->caused ? current_cgroup() : 0 };
-		s->pending += ns;
-		update(&waiting, &s->packet, &waited, 0);
-	} else
+	else if (owner == PENDING)
+		keep_waiting(ns);
+	else
 		s->fixed += ns;
 	s->mark = now;
 	s->owner = next;
@@ -423,10 +451,20 @@ SEC("tp_btf/sk_data_ready") int data_ready(u64 *arguments)
  * two instructions, so each change is one. */
 INLINE void take_up(u64 packet, struct sock *sk)
 {
-	struct waited *waited = lookup(&waiting, &packet);
 	u64 nobody = NOBODY | NO_SOCKET, cgroup = cgroup_of(sk);
-	if (!waited || !cgroup)
+	if (!cgroup)
 		return;
+	struct waited taken = { .taker = cgroup, .taken = clock() };
+	if (!update(&waiting, &packet, &taken, NO_EXIST))
+		return; /* the softirq, on another CPU, is not yet done with it: it finds this */
+	struct waited *waited = lookup(&waiting, &packet);
+	if (!waited)
+		return;
+	if (waited->taker) {
+		waited->taker = cgroup;
+		waited->taken = taken.taken;
+		return;
+	}
 	u64 ns = waited->ns, host = waited->host;
 	erase(&waiting, &packet);
 	struct charge *from = charge_of(nobody), *to = charge_of(cgroup);

@@ -8,7 +8,7 @@ use crate::stored::Stored;
 /// How many are compared at once: a branch for each would be guessed wrong.
 const TOGETHER: usize = 16;
 
-/// Things with a load each. Above them stand the least of each group of [`TOGETHER`], above these the least of each group of those, up
+/// Things with a load each. Above them stand the least of each group of `TOGETHER`, above these the least of each group of those, up
 /// to a single group, so that a load that changes changes one number in each.
 #[derive(Debug)]
 pub struct Loads {
