@@ -85,17 +85,18 @@ test-all:
 # And as users run it: a compiler that loses code does so only when it optimises. These are the tests of what packets pass, and those of
 # the very command that `make build` builds; of planning there are more in `make test-plans`. Two parts of the tests build what a
 # user begins with, by Cargo and as it says, so they would do the same again.
-PASSED := $(addprefix --package ,catena-packet catena-dataplane catena-state catena-functions catena-profile)
+PASSED := $(addprefix --package ,catena-packet catena-dataplane catena-state catena-functions)
 .PHONY: test-optimised
 test-optimised: needs
 	@$(call install,$(TEST_NEEDS))
-	$(RELEASED) tests/timed $(CARGO) test --release --package catena $(PASSED) --lib --bins --tests -- --skip new_function:: --skip starter::
+	$(RELEASED) tests/timed $(CARGO) test --release --package catena --test main -- --skip new_function:: --skip starter::
+	tests/timed $(CARGO) test --profile optimised $(PASSED) --lib --tests
 
 # Random cases alone, of what packets pass, with whatever PROPTEST_RNG_SEED says.
 .PHONY: test-properties
 test-properties: needs
 	@$(call install,$(TEST_NEEDS))
-	$(RELEASED) tests/timed $(CARGO) test --release --package catena $(PASSED) --lib
+	tests/timed $(CARGO) test --profile optimised $(PASSED) --lib --tests
 
 # Plans, more than the tests have: racks, changes one after the other, and problems whose best plan is known.
 .PHONY: test-plans
