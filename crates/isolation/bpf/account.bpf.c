@@ -74,15 +74,6 @@ struct charge {
 	u64 hosted; /* time of softirqs, of whomever, that ran while a task of this cgroup was the CPU's */
 };
 
-/* What was done on a packet whose owner is not known yet; and the cgroup that did it by a call of its own, 0 if none: it gets that
- * back if it was for another. */
-struct waited {
-	u64 ns;
-	u64 host;
-	u64 taker; /* the cgroup of who took it up sooner than its part of the softirq ended, on another CPU; 0: nobody did */
-	u64 taken; /* and when */
-};
-
 struct totals {
 	u64 receive_ns;
 	u64 transmit_ns;
@@ -121,15 +112,6 @@ struct {
 	u64 *key;
 	struct charge *value;
 } charges SEC(".maps");
-/* Time of packets, by address, whose owner was not known when their part of a softirq ended. An entry outlives its packet until
- * another one at its address has an entry; it is only asked for by who has the packet. */
-struct {
-	FIELD(type, MAP_LRU_HASH);
-	FIELD(max_entries, 16384);
-	u64 *key;
-	struct waited *value;
-} waiting SEC(".maps");
-
 INLINE struct softirq *inside(void)
 {
 	u32 zero = 0;
@@ -235,33 +217,19 @@ INLINE u32 slot_of(struct softirq *s, u64 account)
 	return at;
 }
 
-/* Keep the time of a packet whose owner is not known. Who takes it up may have been there before. */
-static __attribute__((noinline)) int keep_waiting(u64 ns)
+/* The cgroup of a socket; 0 if it has none, as those of half-open and closed connections, which are no whole sockets. */
+INLINE u64 cgroup_of(struct sock *sk)
 {
-	u32 zero = 0;
-	struct softirq *s = lookup(&softirqs, &zero);
-	if (!s)
+	if (!sk)
 		return 0;
-	u64 packet = s->packet;
-	struct waited waited = { .ns = ns, .host = s->caused ? current_cgroup() : 0 };
-	if (update(&waiting, &packet, &waited, NO_EXIST)) {
-		struct waited *there = lookup(&waiting, &packet);
-		u64 taker = there && there->taken >= s->mark ? there->taker : 0;
-		if (taker) {
-			erase(&waiting, &packet);
-			struct slot *slot = &s->slots[slot_of(s, taker) & (SLOTS - 1)];
-			slot->ns += ns;
-			if (s->unclaimed) {
-				s->unclaimed--;
-				slot->packets++;
-			}
-			return 0;
-		}
-		update(&waiting, &packet, &waited, 0);
-	}
-	s->pending += ns;
-	return 0;
+	u8 state = sk->__sk_common.skc_state;
+	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV)
+		return 0;
+	struct cgroup *cgroup = sk->sk_cgrp_data.cgroup;
+	return cgroup ? cgroup->kn->id : 0;
 }
+
+#include "waiting.h"
 
 /* End the segment: whose it was is whose it stays. */
 INLINE void end_segment(struct softirq *s, u32 next)
@@ -298,18 +266,6 @@ INLINE void claim_packet(struct softirq *s, u64 account, u32 dropped)
 		s->unclaimed--;
 		slot->packets++;
 	}
-}
-
-/* The cgroup of a socket; 0 if it has none, as those of half-open and closed connections, which are no whole sockets. */
-INLINE u64 cgroup_of(struct sock *sk)
-{
-	if (!sk)
-		return 0;
-	u8 state = sk->__sk_common.skc_state;
-	if (state == TCP_TIME_WAIT || state == TCP_NEW_SYN_RECV)
-		return 0;
-	struct cgroup *cgroup = sk->sk_cgrp_data.cgroup;
-	return cgroup ? cgroup->kn->id : 0;
 }
 
 SEC("tp_btf/softirq_entry") int softirq_entry(u64 *arguments)
@@ -444,39 +400,6 @@ SEC("tp_btf/sk_data_ready") int data_ready(u64 *arguments)
 	u64 cgroup = cgroup_of((struct sock *)arguments[0]);
 	claim_packet(s, cgroup ? cgroup : NOBODY | NO_SOCKET, 0);
 	return 0;
-}
-
-/* A segment that came while its socket was in use: its process takes it up when it is done, and only now is it known whose it
- * was. Its own time is charged anew; its part of the fixed costs stays nobody's. A softirq on this CPU may come between any
- * two instructions, so each change is one. */
-INLINE void take_up(u64 packet, struct sock *sk)
-{
-	u64 nobody = NOBODY | NO_SOCKET, cgroup = cgroup_of(sk);
-	if (!cgroup)
-		return;
-	struct waited taken = { .taker = cgroup, .taken = clock() };
-	if (!update(&waiting, &packet, &taken, NO_EXIST))
-		return; /* the softirq, on another CPU, is not yet done with it: it finds this */
-	struct waited *waited = lookup(&waiting, &packet);
-	if (!waited)
-		return;
-	if (waited->taker) {
-		waited->taker = cgroup;
-		waited->taken = taken.taken;
-		return;
-	}
-	u64 ns = waited->ns, host = waited->host;
-	erase(&waiting, &packet);
-	struct charge *from = charge_of(nobody), *to = charge_of(cgroup);
-	if (!from || !to)
-		return;
-	__sync_fetch_and_add(&from->ns, -ns);
-	__sync_fetch_and_add(&from->packets, -1);
-	__sync_fetch_and_add(&to->ns, ns);
-	__sync_fetch_and_add(&to->packets, 1);
-	struct charge *hosted = host ? charge_of(host) : 0;
-	if (hosted)
-		__sync_fetch_and_add(&hosted->hosted, ns);
 }
 
 /* Every segment of an established connection, also those without data. */

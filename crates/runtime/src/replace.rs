@@ -4,13 +4,12 @@ use std::fs;
 use std::io::{Error, ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use tempfile::TempPath;
 
 use crate::file::unwritable;
 use crate::{Failure, inode};
-
-/// Names that are tried for a file beside another.
-const MOST_NAMES: u32 = 16;
 
 /// Write a file in one step: beside it first, and then it is renamed, so that a full disk leaves it as it was. It keeps its owner
 /// and permissions, and a link goes on leading to it; other hard links keep what it was. What is no file, such as `/dev/stdout`
@@ -51,9 +50,8 @@ fn check_folder(path: &Path) -> Result<(), Error> {
         return Err(ErrorKind::IsADirectory.into());
     }
     let mut options = fs::OpenOptions::new();
-    let (aside, made) = aside(folder(&inode::target(path)), options.write(true).create_new(true))?;
-    made?;
-    fs::remove_file(aside)
+    let (_, aside) = aside(folder(&inode::target(path)), options.write(true).create_new(true))?;
+    aside.close()
 }
 
 /// The folder of a file.
@@ -61,13 +59,9 @@ fn folder(target: &Path) -> &Path {
     target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Make a file of a name that nothing else has, in a folder. One that was left there by a process of the same number, which has
-/// died, is not touched.
-fn aside(folder: &Path, options: &fs::OpenOptions) -> Result<(PathBuf, Result<fs::File, Error>), Error> {
-    let mut names = (0..MOST_NAMES).map(|n| folder.join(format!(".catena-{}-{n}", std::process::id())));
-    let taken = |made: &Result<_, Error>| made.as_ref().is_err_and(|e| e.kind() == ErrorKind::AlreadyExists);
-    let made = names.find_map(|name| Some(options.open(&name)).filter(|made| !taken(made)).map(|made| (name, made)));
-    made.ok_or_else(|| ErrorKind::AlreadyExists.into())
+/// Make a file of a name that nothing else has, in a folder. It goes with its name, unless that becomes another one's.
+fn aside(folder: &Path, options: &fs::OpenOptions) -> Result<(fs::File, TempPath), Error> {
+    tempfile::Builder::new().prefix(".catena-").make_in(folder, |name| options.open(name)).map(|made| made.into_parts())
 }
 
 /// Write a new file beside that to which `path` leads, and give it that one's name.
@@ -87,9 +81,8 @@ fn replace(path: &Path, there: Option<&fs::Metadata>, text: &[u8]) -> Result<(),
         // Nobody reads what becomes of a secret file before it has its permissions.
         options.mode(0o600);
     }
-    let (aside, made) = aside(folder, &options)?;
-    let mut file = match made {
-        Ok(file) => file,
+    let (mut file, aside) = match aside(folder, &options) {
+        Ok(made) => made,
         // A file may be written in a folder that may not.
         Err(error) if there.is_some() && is_about_folder(&error) => return overwrite(path, text),
         Err(error) => return Err(error),
@@ -104,13 +97,12 @@ fn replace(path: &Path, there: Option<&fs::Metadata>, text: &[u8]) -> Result<(),
         }
         file.write_all(text)?;
         file.sync_all()?;
-        fs::rename(&aside, &target)
+        aside.persist(&target).map_err(|refused| refused.error)
     })();
     match done {
         // The name is safe on the disk once the folder is, where the file system can say so.
         Ok(()) => _ = fs::File::open(folder).and_then(|folder| folder.sync_all()),
         Err(error) => {
-            _ = fs::remove_file(&aside);
             // It belongs to somebody else, or is mounted by itself: only its bytes can be changed.
             if there.is_some() && is_about_folder(&error) {
                 return overwrite(path, text);
