@@ -47,9 +47,7 @@ fn what_did_not_come_is_not_what_is_off() {
     };
     assert_eq!(notes(&few, "chains"), ["all that came", "all that came"]);
     assert!(notes(&few, "functions").iter().all(|note| note == "few packets"), "{few}");
-    // Unoptimised, functions come to few of the packets before the queue is full.
-    let count = if cfg!(debug_assertions) { 4_000_000 } else { 400_000 };
-    let many = run(&format!("gen:flows=200,size=512,proto=udp:1+tcp:1,count={count}"));
+    let many = run("gen:flows=200,size=512,proto=udp:1+tcp:1,count=400000");
     assert_eq!(notes(&many, "chains")[0], Value::Null, "a waits for b, and loses packets: {many}");
     assert_eq!(notes(&many, "functions").last(), Some(&Value::Null), "{many}");
 }
@@ -253,9 +251,8 @@ fn weights_follow_what_functions_cost_here() {
     let output = catena(path, &plan);
     assert!(output.status.success(), "{}", text(&output.stderr));
     // As fast as it is taken: there is always more than the worker can do.
-    let count = if cfg!(debug_assertions) { "8M" } else { "50M" };
-    let traffic = format!("gen:flows=500,size=128,proto=udp:1+tcp:1,count={count}");
-    let output = catena(path, &["run", "two.catena", "--in", &traffic, "--plan", "plan.json", "--json"]);
+    let traffic = "gen:flows=500,size=128,proto=udp:1+tcp:1,count=50M";
+    let output = catena(path, &["run", "two.catena", "--in", traffic, "--plan", "plan.json", "--json"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let modules = report["modules"].as_array().expect("modules");

@@ -289,10 +289,8 @@ mod tests {
             let Some(workload) = function.workload else { continue };
             let least = workload.size.and_then(|size| size.measured.first().copied()).unwrap_or(0);
             let chain = Chain::of(&[(workload.setup)(least)]);
-            // Unoptimised, ten thousand flows of each take minutes.
-            let settings = [Setting::LongLived, Setting::ShortLived];
-            for setting in &settings[..if cfg!(debug_assertions) { 1 } else { 2 }] {
-                let traffic = traffic(workload, least, *setting);
+            for setting in [Setting::LongLived, Setting::ShortLived] {
+                let traffic = traffic(workload, least, setting);
                 let mut bed = Bed::new(&chain, traffic, true, 1).unwrap_or_else(|e| panic!("{}: {e}", function.name));
                 bed.warm_up().unwrap_or_else(|e| panic!("{}: {e}", function.name));
                 // Where the core was taken away, what measuring costs may be more than what was measured.
