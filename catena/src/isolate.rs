@@ -2,6 +2,7 @@
 
 mod demo;
 mod prometheus;
+mod table;
 
 use std::fmt::Display;
 use std::io;
@@ -12,13 +13,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use catena_isolation::guard::{self, Guard};
-use catena_isolation::names::{in_table, printable};
-use catena_isolation::{Enforced, Enforcer, LONGEST_PERIOD, Means, Meter, Outcome, Port, Row, SHORTEST_PERIOD, Status};
+use catena_isolation::names::printable;
+use catena_isolation::{
+    Enforced, Enforcer, Interval, LONGEST_PERIOD, Means, Meter, Outcome, Port, SHORTEST_PERIOD, Status,
+};
 use catena_runtime::replace;
-use catena_runtime::table::{Table, thousands};
 use serde::Serialize;
 
 use prometheus::Metrics;
+use table::table;
 
 use crate::Failure;
 use crate::arguments::{EnforceOptions, GuardOptions, IsolateCommand, StatusOptions, TableOptions};
@@ -29,9 +32,6 @@ use crate::streams::{print, tell};
 const GUARD: [&str; 2] = ["isolate", "guard"];
 /// How often it is looked whether the guard is there.
 const LOOK: Duration = Duration::from_secs(1);
-/// What is known where threads of the kernel receive.
-const RECEIVED_BY_THREADS: &str =
-    "kernel threads receive, whose time is part of own CPU and whose packets are not counted";
 /// Shortest interval: below it reading the accounts is most of what is measured.
 const SHORTEST: Duration = Duration::from_millis(10);
 
@@ -69,7 +69,7 @@ fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
     while !printer.is_done() {
         thread::sleep(options.tables.interval);
         let status = meter.read()?;
-        printer.print(&status, None, |id| meter.own_cpu(id))?;
+        printer.print(&status, None, meter.interval())?;
     }
     printer.end()?;
     Ok(ExitCode::SUCCESS)
@@ -102,18 +102,13 @@ impl Printer<'_> {
         self.options.count.is_some_and(|count| self.printed >= count)
     }
 
-    /// Print an interval; `own_cpu` tells what a cgroup's processes took in it.
-    fn print(
-        &mut self,
-        status: &Status,
-        enforced: Option<&[Enforced]>,
-        own_cpu: impl Fn(u64) -> Option<u64>,
-    ) -> Result<(), Failure> {
+    /// Print an interval.
+    fn print(&mut self, status: &Status, enforced: Option<&[Enforced]>, interval: &Interval) -> Result<(), Failure> {
         if self.printed == 0 && !self.options.json {
             status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
         }
         if let Some(file) = &self.options.prometheus {
-            self.metrics.add(status, enforced.unwrap_or_default(), own_cpu);
+            self.metrics.add(status, enforced.unwrap_or_default(), interval);
             let text = self.metrics.text();
             if file.as_os_str() == "-" { print(text)? } else { self.write(file, &text) }
         } else if self.options.json {
@@ -277,65 +272,7 @@ fn control(
         }
         report += options.tables.interval;
         let (status, enforced) = enforcer.report()?;
-        printer.print(&status, Some(&enforced), |id| enforcer.own_cpu(id))?;
+        printer.print(&status, Some(&enforced), enforcer.interval())?;
     }
     printer.end()
 }
-
-/// Return what a person reads: time in percent of one CPU. With quotas there are columns for them.
-fn table(status: &Status, enforced: Option<&[Enforced]>) -> String {
-    let heading =
-        ["cgroup", "own CPU", "network CPU", "hosted", "packets", "sent", "drops", "quota", "throttled", "debt"];
-    let columns = if enforced.is_some() { heading.len() } else { heading.len() - 3 };
-    let to_the_right = [false, true, true, true, true, true, true, true, true, true];
-    let mut table = Table::new(&heading[..columns], &to_the_right[..columns]);
-    let percent_of = |ns: u64, of: u64| format!("{:.2}%", ns as f64 * 100.0 / of.max(1) as f64);
-    let percent = |ns: u64| percent_of(ns, status.interval_ns);
-    let cells = |row: &Row| {
-        let cpu = row.cpu_ns.map_or_else(|| "-".to_owned(), percent);
-        let held = enforced.unwrap_or_default().iter().find(|held| row.id == Some(held.id));
-        // What threads of the kernel receive is not counted.
-        let is_unknown = |what: u64| what == 0 && held.is_some_and(|held| held.by_threads);
-        let known = |what: u64, cell: String| if is_unknown(what) { "-".to_owned() } else { cell };
-        let network = known(row.softirq_ns, percent(row.softirq_ns));
-        let mut cells = vec![in_table(&row.name), cpu, network, percent(row.hosted_ns)];
-        cells.push(known(row.packets, thousands(row.packets)));
-        cells.push(thousands(row.sent));
-        let drops = row.drops + held.map_or(0, |held| held.dropped_early);
-        cells.push(known(drops, thousands(drops)));
-        if enforced.is_some() {
-            cells.extend(held.map_or_else(
-                || ["-"; 3].map(str::to_owned),
-                |held| {
-                    let debt = format!("{:.1} ms", held.debt_ns as f64 / 1e6);
-                    [percent_of(held.quota_ns, 1_000_000_000), percent(held.throttled_ns), debt]
-                },
-            ));
-        }
-        cells
-    };
-    status.cgroups.iter().for_each(|row| table.row(cells(row)));
-    for row in &status.unattributed {
-        table.row(cells(&Row { name: format!("({})", row.name), ..row.clone() }));
-    }
-    let by_threads = enforced.unwrap_or_default().iter().filter(|held| held.by_threads);
-    let by_threads: Vec<String> = by_threads.map(|held| in_table(&held.name)).collect();
-    let why = match &by_threads[..] {
-        [] => String::new(),
-        names => format!("{} (--napi): {RECEIVED_BY_THREADS}\n", names.join(", ")),
-    };
-    format!(
-        "{table}{why}network softirqs {} (receive {}, transmit {}, interrupts {}) in {}; charged {}, gap {:.2}%\n",
-        percent(status.softirq_ns),
-        percent(status.receive_ns),
-        percent(status.transmit_ns),
-        percent(status.interrupt_ns),
-        thousands(status.softirqs),
-        percent(status.charged_ns),
-        status.gap * 100.0,
-    )
-}
-
-#[cfg(test)]
-#[path = "isolate/tests.rs"]
-mod tests;

@@ -139,6 +139,7 @@ fn setting(setting: Setting) -> &'static str {
         Setting::ShortLived => "short-lived flows",
         Setting::FewerFlows => "fewer flows",
         Setting::SmallBatches => "in small batches",
+        Setting::InTurn => "in turn with others",
         Setting::AcrossCores => "from another core",
         Setting::AcrossSockets => "from another socket",
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use catena_isolation::Row;
 use catena_isolation::scene::actor::{DATAGRAM, Protocol};
 use catena_isolation::scene::turn::{Times, Traffic, Turn, Way};
 use catena_isolation::scene::{Scene, SceneError};
@@ -90,7 +91,8 @@ fn measure(options: &Options, kind: &Kind) -> Result<(Vec<f64>, f64), SceneError
         let seen = scene.turn(traffic, Turn::Without, times, || false)?;
         let receiver = scene.containers()[1].cgroup();
         let row = seen.status.cgroups.iter().find(|row| row.name == receiver);
-        costs.push(row.map_or(0.0, |row| row.softirq_ns as f64 / 1e3 / row.packets.max(1) as f64));
+        let seen_of = |row: &Row| Some(row.softirq_ns? as f64 / 1e3 / row.packets?.max(1) as f64);
+        costs.push(row.and_then(seen_of).unwrap_or(0.0));
         gap = gap.max(seen.status.gap * 100.0);
     }
     Ok((costs, gap))

@@ -45,9 +45,9 @@ pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
 fn numbers(calm: f64, seen: &Seen, scene: &Scene, rate: u32) -> [f64; 4] {
     let is_here = |name: &str| scene.containers().iter().any(|container| container.cgroup() == name);
     // Before 6.11 a drop is not its socket's: nothing else here is dropped in a network softirq.
-    let drops = seen.status.unattributed.iter().filter(|row| row.drops > 0);
+    let drops = seen.status.unattributed.iter().filter(|row| row.drops > Some(0));
     let rows = seen.status.cgroups.iter().filter(|row| is_here(&row.name)).chain(drops);
-    let softirqs: u64 = rows.map(|row| row.softirq_ns).sum();
+    let softirqs: u64 = rows.filter_map(|row| row.softirq_ns).sum();
     let softirqs = softirqs as f64 * 100.0 / seen.status.interval_ns.max(1) as f64;
     let cost = scene.containers().iter().skip(1).map(|container| seen.cost(container.cgroup())).sum();
     [calm / seen.work.max(f64::MIN_POSITIVE), softirqs + seen.threads, seen.received * 100.0 / f64::from(rate), cost]

@@ -24,11 +24,12 @@ const LONGER: u32 = 4;
 /// When there is no scene.
 pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
     type Measure = fn(&Options) -> Result<Record, SceneError>;
-    let all: [(&str, Measure); 4] = [
+    let all: [(&str, Measure); 5] = [
         ("2 UDP senders, 30% each", senders),
         ("1 UDP receiver, 30%", receiver),
         ("1 UDP receiver, as much as it takes, with accounts", |options| limited(options, Turn::Accounts)),
         ("1 UDP receiver, as much as it takes, with threads", |options| limited(options, Turn::Threads)),
+        ("1 UDP receiver, as much as it takes, with early drop", |options| limited(options, Turn::EarlyDrop)),
     ];
     let chosen = all.into_iter().filter(|(name, _)| name.contains(&options.only));
     chosen

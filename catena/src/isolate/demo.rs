@@ -12,7 +12,7 @@ use catena_isolation::scene::{INSIDE, OUTSIDE, Scene, SceneError};
 use catena_runtime::table::{Table, thousands};
 use serde::Serialize;
 
-use super::RECEIVED_BY_THREADS;
+use super::table::{RECEIVED_BY_THREADS, known};
 use crate::Failure;
 use crate::arguments::DemoOptions;
 use crate::run::signals;
@@ -115,19 +115,13 @@ fn table(seen: &Seen, scene: &Scene, turn: Turn) -> String {
     let mut table = Table::new(&heading, &[false, true, true, true, true, true, true]);
     let Status { cgroups, interval_ns, .. } = &seen.status;
     let percent = |ns: u64| format!("{:.2}%", ns as f64 * 100.0 / (*interval_ns).max(1) as f64);
-    for (number, container) in scene.containers().iter().enumerate() {
+    for container in scene.containers() {
         let cgroup = container.cgroup();
         let Some(row) = cgroups.iter().find(|row| row.name == cgroup) else { continue };
-        let name = in_table(cgroup.rsplit('-').next().unwrap_or(cgroup));
-        let cpu = row.cpu_ns.map_or_else(|| "-".to_owned(), percent);
+        let [cpu, network] = [row.cpu_ns, row.softirq_ns].map(|ns| known(ns, percent));
+        let [packets, drops] = [row.packets, row.drops].map(|count| known(count, thousands));
         let cost = format!("{:.2}%", seen.cost(cgroup));
-        // The victim receives nothing.
-        let known = |what: u64, cell: String| {
-            if what == 0 && number > 0 && turn == Turn::Threads { "-".to_owned() } else { cell }
-        };
-        let network = known(row.softirq_ns, percent(row.softirq_ns));
-        let [packets, drops] = [row.packets, row.drops].map(|count| known(count, thousands(count)));
-        table.row(vec![name, cpu, network, percent(row.hosted_ns), cost, packets, drops]);
+        table.row(vec![in_table(container.name()), cpu, network, percent(row.hosted_ns), cost, packets, drops]);
     }
     if turn == Turn::Threads {
         return format!("{table}flooded: {RECEIVED_BY_THREADS}\n");

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use catena_isolation::{Cgroups, Enforced, Hierarchies, Row, Status};
+use catena_isolation::{Enforced, Interval, Row, Status};
 
 /// The metrics of a command that measures.
 pub struct Metrics {
@@ -17,7 +17,6 @@ pub struct Metrics {
     interrupt_ns: u64,
     softirqs: u64,
     intervals_ns: u64,
-    hierarchies: Option<Hierarchies>,
     enforced: Vec<Enforced>,
 }
 
@@ -26,11 +25,12 @@ pub struct Metrics {
 struct Account {
     id: Option<u64>,
     cpu_ns: Option<u64>,
-    softirq_ns: u64,
+    /// This, packets and drops: `None` as long as nothing is known of them.
+    softirq_ns: Option<u64>,
     hosted_ns: u64,
-    packets: u64,
+    packets: Option<u64>,
     sent: u64,
-    drops: u64,
+    drops: Option<u64>,
     /// Those of them that the stack never had; of cgroups with a device where that is done.
     dropped_early: Option<u64>,
     /// How long a quota has held it back, since it was made.
@@ -44,7 +44,7 @@ const OF_CGROUPS: [Metric; 8] = [
     ("cpu_seconds", "CPU time of the cgroup's processes, with network softirqs that ran in it.", |a| {
         a.cpu_ns.map(seconds)
     }),
-    ("network_cpu_seconds", "CPU time of network softirqs on the cgroup's account.", |a| Some(seconds(a.softirq_ns))),
+    ("network_cpu_seconds", "CPU time of network softirqs on the cgroup's account.", |a| a.softirq_ns.map(seconds)),
     (
         "credited_cpu_seconds",
         "CPU time of network softirqs, on any account, that ran in the time of the cgroup's processes.",
@@ -53,21 +53,17 @@ const OF_CGROUPS: [Metric; 8] = [
     ("throttled_seconds", "How long the cgroup's CPU quota has held it back, summed over CPUs.", |a| {
         a.throttled_ns.map(seconds)
     }),
-    ("packets", "Packets received for the cgroup, dropped ones among them.", |a| Some(a.packets as f64)),
+    ("packets", "Packets received for the cgroup, dropped ones among them.", |a| a.packets.map(number)),
     ("sent_packets", "Packets of the cgroup that a transmit softirq sent.", |a| Some(a.sent as f64)),
-    ("dropped_packets", "Packets for the cgroup that were dropped.", |a| {
-        Some((a.drops + a.dropped_early.unwrap_or(0)) as f64)
-    }),
+    ("dropped_packets", "Packets for the cgroup that were dropped.", |a| add(a.drops, a.dropped_early).map(number)),
     ("early_dropped_packets", "Those of them that were dropped before the stack had them.", |a| {
-        a.dropped_early.map(|packets| packets as f64)
+        a.dropped_early.map(number)
     }),
 ];
 const OF_OTHERS: [Metric; 3] = [
-    ("unattributed_cpu_seconds", "CPU time of network softirqs on no cgroup's account.", |a| {
-        Some(seconds(a.softirq_ns))
-    }),
-    ("unattributed_packets", "Packets of no cgroup.", |a| Some(a.packets as f64)),
-    ("unattributed_dropped_packets", "Packets of no cgroup that were dropped.", |a| Some(a.drops as f64)),
+    ("unattributed_cpu_seconds", "CPU time of network softirqs on no cgroup's account.", |a| a.softirq_ns.map(seconds)),
+    ("unattributed_packets", "Packets of no cgroup.", |a| a.packets.map(number)),
+    ("unattributed_dropped_packets", "Packets of no cgroup that were dropped.", |a| a.drops.map(number)),
 ];
 
 impl Metrics {
@@ -81,28 +77,23 @@ impl Metrics {
             interrupt_ns: 0,
             softirqs: 0,
             intervals_ns: 0,
-            hierarchies: Hierarchies::find().ok(),
             enforced: Vec::new(),
         }
     }
 
-    /// Take in an interval; `own_cpu` tells what a cgroup's processes took in it.
-    pub fn add(&mut self, status: &Status, enforced: &[Enforced], own_cpu: impl Fn(u64) -> Option<u64>) {
-        if let Some(now) = Cgroups::read() {
-            self.cgroups.retain(|_, account| account.id.is_some_and(|id| now.get(id).is_some()));
-        }
+    /// Take in an interval.
+    pub fn add(&mut self, status: &Status, enforced: &[Enforced], interval: &Interval) {
+        self.cgroups.retain(|_, account| !account.id.is_some_and(|id| interval.is_gone(id)));
         // A cgroup without network work has no row, and takes CPU all the same.
         for (name, account) in &mut self.cgroups {
             if !status.cgroups.iter().any(|row| row.name == *name) {
-                account.cpu_ns = add(account.cpu_ns, account.id.and_then(&own_cpu));
+                account.cpu_ns = add(account.cpu_ns, account.id.and_then(|id| interval.own_cpu(id)));
             }
         }
         status.cgroups.iter().for_each(|row| self.cgroups.entry(row.name.clone()).or_default().add(row));
         status.unattributed.iter().for_each(|row| self.unattributed.entry(row.name.clone()).or_default().add(row));
-        if let Some(hierarchies) = &self.hierarchies {
-            for (name, account) in &mut self.cgroups {
-                account.throttled_ns = hierarchies.cgroup(name).ok().map(|cgroup| cgroup.throttled_ns());
-            }
+        for account in self.cgroups.values_mut() {
+            account.throttled_ns = account.id.and_then(|id| interval.get(id)?.throttled_ns);
         }
         for held in enforced.iter().filter(|held| held.dropped_early > 0) {
             if let Some(account) = self.cgroups.get_mut(&held.name) {
@@ -154,16 +145,20 @@ impl Account {
     fn add(&mut self, row: &Row) {
         self.id = row.id;
         self.cpu_ns = add(self.cpu_ns, row.cpu_ns);
-        self.softirq_ns += row.softirq_ns;
+        self.softirq_ns = add(self.softirq_ns, row.softirq_ns);
         self.hosted_ns += row.hosted_ns;
-        self.packets += row.packets;
+        self.packets = add(self.packets, row.packets);
         self.sent += row.sent;
-        self.drops += row.drops;
+        self.drops = add(self.drops, row.drops);
     }
 }
 
 fn add(sum: Option<u64>, more: Option<u64>) -> Option<u64> {
     more.map_or(sum, |more| Some(sum.unwrap_or(0) + more))
+}
+
+fn number(of: u64) -> f64 {
+    of as f64
 }
 
 fn seconds(ns: u64) -> f64 {
@@ -211,10 +206,18 @@ fn escaped(label: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use catena_isolation::Cgroups;
+
     use super::*;
 
+    /// An interval of this machine, which has no cgroup of the tests' id.
+    fn interval() -> Interval {
+        let now = Cgroups::read().unwrap_or_default();
+        Interval::new(now.clone(), now)
+    }
+
     fn status(name: &str, ns: u64) -> Status {
-        let row = Row { softirq_ns: ns, ..Row::without_network(name, u64::MAX, Some(2 * ns)) };
+        let row = Row { softirq_ns: Some(ns), ..Row::without_network(name, u64::MAX, Some(2 * ns)) };
         Status {
             interval_ns: 1_000_000_000,
             cgroups: vec![row.clone()],
@@ -234,16 +237,33 @@ mod tests {
     #[test]
     fn names_are_escaped_and_times_are_seconds() {
         let mut metrics = Metrics::new();
-        metrics.add(&status("/a\\\"b\n", 1_500_000_000), &[], |_| None);
+        metrics.add(&status("/a\\\"b\n", 1_500_000_000), &[], &interval());
         let text = metrics.text();
         assert!(text.contains("catena_isolate_network_cpu_seconds_total{cgroup=\"/a\\\\\\\"b\\n\"} 1.5\n"), "{text}");
         assert!(text.contains("catena_isolate_cpu_seconds_total{cgroup=\"/a\\\\\\\"b\\n\"} 3\n"), "{text}");
         assert!(text.contains("catena_isolate_unattributed_cpu_seconds_total{kind=\"no packet\"} 1.5\n"), "{text}");
         // There is no such cgroup: nobody holds it to a quota, and its metrics end.
         assert!(!text.contains("throttled") && !text.contains("quota_cpus"), "{text}");
-        metrics.add(&status("/b", 1_000_000_000), &[], |_| None);
+        metrics.add(&status("/b", 1_000_000_000), &[], &interval());
         let text = metrics.text();
         assert!(!text.contains("/a") && text.contains("{kind=\"no packet\"} 2.5\n"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let mut unseen = status("/a", 1);
+        let row = unseen.cgroups.remove(0);
+        unseen.cgroups.push(Row { softirq_ns: None, packets: None, drops: None, ..row });
+        let mut metrics = Metrics::new();
+        metrics.add(&unseen, &[], &interval());
+        let text = metrics.text();
+        let of = |name: &str| text.contains(&format!("catena_isolate_{name}_total{{cgroup=\"/a\"}}"));
+        assert!(["network_cpu_seconds", "packets", "dropped_packets"].iter().all(|name| !of(name)), "{text}");
+        assert!(["cpu_seconds", "sent_packets"].iter().all(|name| of(name)), "{text}");
+        // Something of it is seen after all.
+        unseen.cgroups[0].packets = Some(3);
+        metrics.add(&unseen, &[], &interval());
+        assert!(metrics.text().contains("catena_isolate_packets_total{cgroup=\"/a\"} 3\n"), "{}", metrics.text());
     }
 
     #[test]
@@ -260,7 +280,7 @@ mod tests {
             by_threads: false,
         };
         let mut metrics = Metrics::new();
-        metrics.add(&status("/a", 1), &[held], |_| None);
+        metrics.add(&status("/a", 1), &[held], &interval());
         let text = metrics.text();
         assert!(
             text.contains("# TYPE catena_isolate_quota_cpus gauge\ncatena_isolate_quota_cpus{cgroup=\"/a\"} 0.3\n"),

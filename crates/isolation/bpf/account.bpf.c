@@ -13,7 +13,7 @@
 
 #include "kernel.h"
 
-/* Accounts of no cgroup; `charge.rs` has the same numbers. */
+/* Accounts of no cgroup. What `charge.rs` has, too, is compared by a test: these numbers, and structures that are passed. */
 #define NOBODY (1ull << 63)
 enum { NO_SOCKET = 1, DROPPED = 2, FORWARDED = 3, NO_PACKET = 4, NO_ROOM = 5 };
 

@@ -14,6 +14,42 @@ pub struct Cgroup {
     pub parent: Option<u64>,
     /// CPU time of its processes and of all below it, in ns.
     pub cpu_ns: Option<u64>,
+    /// How long a quota has held it back since it was made, in ns: the sum over its CPUs. `None` without the cpu controller.
+    pub throttled_ns: Option<u64>,
+}
+
+/// The cgroups at both ends of an interval.
+#[derive(Clone, Debug, Default)]
+pub struct Interval {
+    before: Cgroups,
+    now: Cgroups,
+}
+
+impl Interval {
+    /// Make one.
+    pub fn new(before: Cgroups, now: Cgroups) -> Interval {
+        Interval { before, now }
+    }
+
+    /// Make the one that follows and ends now.
+    pub(crate) fn go_on(&mut self, now: Cgroups) {
+        self.before = std::mem::replace(&mut self.now, now);
+    }
+
+    /// Return a cgroup as it was at the end; one that is gone by then, as it was at the begin.
+    pub fn get(&self, id: u64) -> Option<&Cgroup> {
+        self.now.get(id).or_else(|| self.before.get(id))
+    }
+
+    /// Return whether a cgroup was gone at the end. Where cgroups cannot be read, nobody knows, and none is.
+    pub fn is_gone(&self, id: u64) -> bool {
+        !self.now.0.is_empty() && self.now.get(id).is_none()
+    }
+
+    /// Return the CPU that a cgroup's own processes took, in ns.
+    pub fn own_cpu(&self, id: u64) -> Option<u64> {
+        self.now.own_cpu_since(&self.before, id)
+    }
 }
 
 /// All cgroups at one time, by id: the inode of the folder in the cgroup2 file system.
@@ -24,24 +60,28 @@ impl Cgroups {
     /// Read the cgroups that `/proc/self/mounts` leads to; `None` where cgroup2 is not mounted.
     pub fn read() -> Option<Cgroups> {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let of_v1 = |controller| {
+            mount(&mounts, |kind, options| kind == "cgroup" && options.split(',').any(|option| option == controller))
+        };
         let unified = mount(&mounts, |kind, _| kind == "cgroup2")?;
-        let accounting = mount(&mounts, |kind, options| kind == "cgroup" && options.split(',').any(|o| o == "cpuacct"));
+        let mounts = Mounts { unified, accounting: of_v1("cpuacct"), cpu: of_v1("cpu") };
         let mut found = Cgroups::default();
-        found.walk(&unified, Path::new(""), None, accounting.as_deref());
+        found.walk(&mounts, Path::new(""), None);
         Some(found)
     }
 
     /// Add a cgroup and all below it.
-    fn walk(&mut self, mount: &Path, below: &Path, parent: Option<u64>, accounting: Option<&Path>) {
-        let folder = mount.join(below);
+    fn walk(&mut self, mounts: &Mounts, below: &Path, parent: Option<u64>) {
+        let folder = mounts.unified.join(below);
         let Ok(metadata) = fs::metadata(&folder) else { return };
         let id = metadata.ino();
-        let cpu_ns = usage_v2(&folder).or_else(|| usage_v1(&accounting?.join(below)));
-        self.0.insert(id, Cgroup { path: format!("/{}", below.display()), parent, cpu_ns });
+        let cpu_ns = usage_v2(&folder).or_else(|| usage_v1(&mounts.accounting.as_ref()?.join(below)));
+        let throttled_ns = throttled(&folder).or_else(|| throttled(&mounts.cpu.as_ref()?.join(below)));
+        self.0.insert(id, Cgroup { path: format!("/{}", below.display()), parent, cpu_ns, throttled_ns });
         // A folder that goes while it is read is gone, no error.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                self.walk(mount, &below.join(entry.file_name()), Some(id), accounting);
+                self.walk(mounts, &below.join(entry.file_name()), Some(id));
             }
         }
     }
@@ -65,6 +105,13 @@ impl Cgroups {
     }
 }
 
+/// Where hierarchies are mounted: cgroup2, and controllers of cgroup v1 that are used.
+struct Mounts {
+    unified: PathBuf,
+    accounting: Option<PathBuf>,
+    cpu: Option<PathBuf>,
+}
+
 /// Return the first mount of a kind, with these options.
 pub(crate) fn mount(mounts: &str, is_wanted: impl Fn(&str, &str) -> bool) -> Option<PathBuf> {
     mounts.lines().find_map(|line| {
@@ -86,6 +133,13 @@ pub(crate) fn usage_v2(folder: &Path) -> Option<u64> {
     Some(usage.trim().parse::<u64>().ok()? * 1000)
 }
 
+/// Return how long the quota of a folder of the cpu controller, of v2 or v1, has held its cgroup back, in ns.
+pub(crate) fn throttled(folder: &Path) -> Option<u64> {
+    let stat = fs::read_to_string(folder.join("cpu.stat")).ok()?;
+    let number = |key| stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
+    number("throttled_usec ").map(|us| us * 1000).or_else(|| number("throttled_time "))
+}
+
 pub(crate) fn usage_v1(folder: &Path) -> Option<u64> {
     fs::read_to_string(folder.join("cpuacct.usage")).ok()?.trim().parse().ok()
 }
@@ -95,7 +149,7 @@ mod tests {
     use super::*;
 
     fn cgroups(of: &[(u64, Option<u64>, Option<u64>)]) -> Cgroups {
-        let cgroup = |(id, parent, cpu_ns)| (id, Cgroup { path: format!("/{id}"), parent, cpu_ns });
+        let cgroup = |(id, parent, cpu_ns)| (id, Cgroup { path: format!("/{id}"), parent, cpu_ns, throttled_ns: None });
         Cgroups(of.iter().copied().map(cgroup).collect())
     }
 
@@ -108,6 +162,31 @@ mod tests {
         assert_eq!(now.own_cpu_since(&before, 2), Some(150));
         assert_eq!(now.own_cpu_since(&before, 3), Some(50));
         assert_eq!((now.own_cpu_since(&before, 4), now.own_cpu_since(&before, 5)), (None, None));
+    }
+
+    #[test]
+    fn an_interval_knows_who_is_gone() {
+        let mut interval =
+            Interval::new(cgroups(&[(1, None, Some(10)), (2, None, Some(5))]), cgroups(&[(1, None, Some(30))]));
+        assert_eq!((interval.own_cpu(1), interval.own_cpu(2)), (Some(20), None));
+        assert_eq!((interval.is_gone(1), interval.is_gone(2)), (false, true));
+        assert_eq!(interval.get(2).map(|cgroup| &*cgroup.path), Some("/2"));
+        // Nothing could be read: nobody is known to be gone.
+        interval.go_on(Cgroups::default());
+        assert!(!interval.is_gone(1) && interval.get(1).is_some() && interval.get(2).is_none());
+    }
+
+    #[test]
+    fn held_back_is_read_in_both_versions() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let of = |stat: &str| {
+            fs::write(folder.path().join("cpu.stat"), stat).expect("a file");
+            throttled(folder.path())
+        };
+        assert_eq!(of("usage_usec 9\nnr_throttled 4\nthrottled_usec 7\n"), Some(7_000));
+        assert_eq!(of("nr_periods 1\nnr_throttled 4\nthrottled_time 7\n"), Some(7));
+        // Without the controller there is only the usage.
+        assert_eq!(of("usage_usec 9\n"), None);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Bit that accounts of no cgroup have, as in `account.bpf.c`.
+/// Bit that accounts of no cgroup have.
 const NOBODY: u64 = 1 << 63;
 
 /// Whose work it is: a cgroup's, or a kind of work that is nobody's.

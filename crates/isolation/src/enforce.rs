@@ -21,9 +21,11 @@ use crate::device::{Means, Port};
 use crate::held::{Enforced, Held, Left, Step};
 use crate::journal::{Journal, Undone};
 use crate::locks::{LOCKS, Locks};
+use crate::meter::nanoseconds;
+use crate::news::News;
 use crate::quota::Hierarchies;
 use crate::unenforced::EnforceError;
-use crate::{Meter, Row, Status};
+use crate::{Interval, Meter, Row, Status};
 
 /// How often new threads of a device are looked for.
 const FOLLOW: Duration = Duration::from_secs(1);
@@ -55,7 +57,7 @@ pub struct Enforcer {
     period: Duration,
     irqs_apart: bool,
     /// What is to be told.
-    news: Vec<String>,
+    news: Vec<News>,
 }
 
 impl Enforcer {
@@ -92,7 +94,7 @@ impl Enforcer {
             followed: now,
             period: period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
             irqs_apart: irqs_apart(),
-            news: undone.iter().map(|undone| format!("left by an earlier run: {undone}")).collect(),
+            news: undone.into_iter().map(News::LeftBefore).collect(),
         };
         choice::check(&named, &enforcer.journal)?;
         let (mut cgroups, mut skipped) = (named, Vec::new());
@@ -107,7 +109,7 @@ impl Enforcer {
         choice::check_devices(ports, &hierarchies, cgroups.iter().map(|(cgroup, _)| cgroup))?;
         // All of them before any is changed.
         for (cgroup, _) in &cgroups {
-            enforcer.locks.lock(cgroup.name(), cgroup.inodes()?[0])?;
+            enforcer.locks.lock(cgroup.name(), cgroup.inodes()?.quota)?;
         }
         for (cgroup, quota) in cgroups {
             match Held::start(&cgroup, quota, nanoseconds(enforcer.period), &mut enforcer.journal) {
@@ -121,7 +123,7 @@ impl Enforcer {
         if enforcer.held.is_empty() {
             return Err(EnforceError::Nothing(skipped));
         }
-        enforcer.news.extend(skipped);
+        enforcer.news.extend(skipped.into_iter().map(News::Skipped));
         choice::check_devices(ports, &hierarchies, enforcer.held.iter().map(Held::cgroup))?;
         for Port { device, cgroup, means } in ports {
             let receiver = hierarchies.cgroup(cgroup)?;
@@ -156,10 +158,9 @@ impl Enforcer {
         let step = Step { charges: &came.charges, elapsed, irqs_apart: self.irqs_apart, period };
         let mut kept = Vec::with_capacity(self.held.len());
         for mut held in std::mem::take(&mut self.held) {
-            let name = held.cgroup().name().to_owned();
             let why = match held.step(&step, &mut self.journal) {
                 Ok(news) => {
-                    self.news.extend(news.iter().map(|news| format!("{name}: {news}")));
+                    self.news.extend(news);
                     if follows {
                         self.news.extend(held.follow(&mut self.journal)?);
                     }
@@ -170,9 +171,9 @@ impl Enforcer {
                 Err(Left::Because(why)) => why,
                 Err(Left::Failed(error)) => return Err(error),
             };
-            let inode = held.inode();
+            let (inode, cgroup) = (held.inode(), held.cgroup().name().to_owned());
             let restored = held.let_go(&mut self.journal, self.meter.tracer_mut());
-            self.news.push(format!("{name}: {why}{restored}"));
+            self.news.push(News::LetGo { cgroup, why, restored });
             self.locks.unlock(inode);
         }
         self.held = kept;
@@ -193,21 +194,26 @@ impl Enforcer {
         let mut enforced = Vec::with_capacity(self.held.len());
         for held in &mut self.held {
             let came = held.report();
-            if !status.cgroups.iter().any(|row| row.id == Some(came.id)) {
-                status.cgroups.push(Row::without_network(&came.name, came.id, self.meter.own_cpu(came.id)));
+            let at = status.cgroups.iter().position(|row| row.id == Some(came.id)).unwrap_or_else(|| {
+                let own_cpu = self.meter.interval().own_cpu(came.id);
+                status.cgroups.push(Row::without_network(&came.name, came.id, own_cpu));
+                status.cgroups.len() - 1
+            });
+            if came.by_threads {
+                status.cgroups[at].received_by_threads();
             }
             enforced.push(came);
         }
         Ok((status, enforced))
     }
 
-    /// Return the CPU that a cgroup's own processes took in the interval that was reported last, in ns.
-    pub fn own_cpu(&self, id: u64) -> Option<u64> {
-        self.meter.own_cpu(id)
+    /// Return the cgroups of the interval that was reported last.
+    pub fn interval(&self) -> &Interval {
+        self.meter.interval()
     }
 
     /// Return what is to be told since the last time.
-    pub fn news(&mut self) -> Vec<String> {
+    pub fn news(&mut self) -> Vec<News> {
         std::mem::take(&mut self.news)
     }
 
@@ -229,8 +235,4 @@ fn irqs_apart() -> bool {
     }
     let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     symbols.lines().any(|line| line.split([' ', '\t']).nth(2) == Some("irqtime_account_irq"))
-}
-
-fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

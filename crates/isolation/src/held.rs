@@ -10,7 +10,8 @@ use crate::early::{EarlyDrop, Place};
 use crate::intake::part;
 use crate::journal::{Entry, Journal, JournalError, Outcome, Undone};
 use crate::ledger::{Came, LEAST, Ledger, divide};
-use crate::quota::{Bandwidth, CpuCgroup, LONGEST_US, QuotaError};
+use crate::news::News;
+use crate::quota::{Bandwidth, CpuCgroup, Inodes, LONGEST_US, QuotaError};
 use crate::rest::Rest;
 use crate::restore::is_ours;
 use crate::threaded::{Polled, ThreadedError};
@@ -43,8 +44,7 @@ pub struct Enforced {
 /// A cgroup whose quota is rewritten.
 pub(crate) struct Held {
     cgroup: CpuCgroup,
-    /// Inodes of its folders, of the one with the quota and of the one in cgroup2; the latter is its id.
-    inodes: [u64; 2],
+    inodes: Inodes,
     /// Devices whose packets threads of the kernel receive in it.
     devices: Vec<Polled>,
     /// Those where packets are dropped that its quota cannot pay for.
@@ -75,9 +75,6 @@ pub(crate) struct Step<'a> {
     pub(crate) irqs_apart: bool,
 }
 
-/// What is told of a step that was done.
-pub(crate) type News = Vec<&'static str>;
-
 /// Why a cgroup is no more held.
 #[derive(Debug)]
 pub(crate) enum Left {
@@ -101,10 +98,6 @@ impl From<JournalError> for Left {
     }
 }
 
-const CUT: &str = "the cgroups above it have less than its quota by now: it gets as much as they leave";
-const CROWDED: &str = "its threads receive for less than its quota: other deadlines leave the kernel no room; until it has some \
-                       its packets wait, or are dropped";
-
 impl Held {
     /// Write down what a cgroup's quota is, and give it the first one; `quota` is in ns of CPU a second, `None` the one that it has.
     pub(crate) fn start(
@@ -122,7 +115,7 @@ impl Held {
         let (usage_ns, throttled_ns) = (cgroup.usage_ns()?, cgroup.throttled_ns());
         let entry = Entry::Quota {
             folder: cgroup.folder().to_owned(),
-            inode: inodes[0],
+            inode: inodes.quota,
             was,
             period_us: LONGEST_US,
             wrote_us: [next_ns / 1000; 2],
@@ -164,30 +157,24 @@ impl Held {
     }
 
     /// Let a device's packets be dropped that the quota cannot pay for.
-    pub(crate) fn drop_early(&mut self, device: &str, tracer: &mut Tracer) -> Result<Option<String>, EnforceError> {
+    pub(crate) fn drop_early(&mut self, device: &str, tracer: &mut Tracer) -> Result<Option<News>, EnforceError> {
         let early = EarlyDrop::start(device)?;
         if let Some(key) = early.key() {
             tracer.charge_device(key, Some(self.id()))?;
         }
-        let news = (early.place() == Place::Stack).then(|| {
-            format!(
-                "{} {}: its driver runs no XDP program: packets are dropped behind it, which costs more",
-                Means::EarlyDrop.option(),
-                early.name()
-            )
-        });
+        let news = (early.place() == Place::Stack).then(|| News::BehindTheDriver { device: early.name().to_owned() });
         self.early.push(early);
         Ok(news)
     }
 
     /// Return the cgroup's id.
     fn id(&self) -> u64 {
-        self.inodes[1]
+        self.inodes.unified
     }
 
     /// Return the inode of the folder with the quota.
     pub(crate) fn inode(&self) -> u64 {
-        self.inodes[0]
+        self.inodes.quota
     }
 
     /// Return the cgroup.
@@ -207,7 +194,7 @@ impl Held {
     ///
     /// # Errors
     /// Why it is no more to be held.
-    pub(crate) fn step(&mut self, step: &Step<'_>, journal: &mut Journal) -> Result<News, Left> {
+    pub(crate) fn step(&mut self, step: &Step<'_>, journal: &mut Journal) -> Result<Vec<News>, Left> {
         self.is_it()?;
         let usage = self.cgroup.usage_ns()?;
         let sum = |of: fn(&Charge) -> u64| -> u64 {
@@ -255,8 +242,10 @@ impl Held {
             }
         }
         self.drop_what_is_too_much(&came, had, step.period)?;
-        let news = [(self.is_cut && !was_cut, CUT), (self.is_crowded && !was_crowded, CROWDED)];
-        Ok(news.into_iter().filter_map(|(is_so, news)| is_so.then_some(news)).collect())
+        let name = || self.cgroup.name().to_owned();
+        let cut = (self.is_cut && !was_cut).then(|| News::Cut { cgroup: name() });
+        let crowded = (self.is_crowded && !was_crowded).then(|| News::Crowded { cgroup: name() });
+        Ok(cut.into_iter().chain(crowded).collect())
     }
 
     /// Let as many packets come until the next step as the quota pays for beside its processes, which could have run for `had` ns.
@@ -285,13 +274,13 @@ impl Held {
     ///
     /// # Errors
     /// When the journal cannot be written. What goes wrong with a device is returned.
-    pub(crate) fn follow(&mut self, journal: &mut Journal) -> Result<Vec<String>, EnforceError> {
+    pub(crate) fn follow(&mut self, journal: &mut Journal) -> Result<Vec<News>, EnforceError> {
         let mut news = Vec::new();
         for device in &mut self.devices {
             match device.follow(journal) {
                 Ok(()) => {}
                 Err(ThreadedError::Journal(error)) => return Err(error.into()),
-                Err(error) => news.push(error.to_string()),
+                Err(error) => news.push(News::Threads(error)),
             }
         }
         Ok(news)

@@ -4,16 +4,15 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::charge::{Account, Accounts};
-use crate::{Cgroups, Missing, Tracer};
+use crate::charge::{Account, Accounts, Charge};
+use crate::{Cgroups, Interval, Missing, Tracer};
 
 /// Measures from one reading to the next.
 pub struct Meter {
     tracer: Tracer,
     accounts: Accounts,
-    cgroups: Cgroups,
-    /// Of the reading before the last.
-    before: Cgroups,
+    /// From the reading before the last to the last.
+    interval: Interval,
     read: Instant,
 }
 
@@ -56,23 +55,44 @@ pub struct Row {
     pub id: Option<u64>,
     /// CPU that the cgroup's own processes took, with the softirqs that ran in their place, in ns.
     pub cpu_ns: Option<u64>,
-    /// CPU of softirqs on its account, in ns.
-    pub softirq_ns: u64,
+    /// CPU of softirqs on its account, in ns. This, packets and drops are `None` where it is not known: threads of the kernel that
+    /// receive are in `cpu_ns`, and nobody sees their packets.
+    pub softirq_ns: Option<u64>,
     /// CPU of softirqs, on whosever account, that ran while its processes had the CPU, in ns.
     pub hosted_ns: u64,
     /// Packets received, or batches that GRO made of several; dropped ones are among them.
-    pub packets: u64,
+    pub packets: Option<u64>,
     /// Packets that transmit softirqs sent.
     pub sent: u64,
     /// Packets dropped.
-    pub drops: u64,
+    pub drops: Option<u64>,
 }
 
 impl Row {
     /// Make the row of a cgroup that has no network work.
     pub fn without_network(name: &str, id: u64, cpu_ns: Option<u64>) -> Row {
-        let name = name.to_owned();
-        Row { name, id: Some(id), cpu_ns, softirq_ns: 0, hosted_ns: 0, packets: 0, sent: 0, drops: 0 }
+        Row { id: Some(id), cpu_ns, ..Row::charged(name, &Charge::default()) }
+    }
+
+    /// Make the row of an account.
+    fn charged(name: &str, charge: &Charge) -> Row {
+        Row {
+            name: name.to_owned(),
+            id: None,
+            cpu_ns: None,
+            softirq_ns: Some(charge.ns),
+            hosted_ns: charge.hosted,
+            packets: Some(charge.packets),
+            sent: charge.sent,
+            drops: Some(charge.drops),
+        }
+    }
+
+    /// Take note that threads of the kernel receive for it: nothing seen does not mean that there was nothing.
+    pub(crate) fn received_by_threads(&mut self) {
+        for known in [&mut self.softirq_ns, &mut self.packets, &mut self.drops] {
+            *known = known.filter(|seen| *seen > 0);
+        }
     }
 }
 
@@ -86,8 +106,7 @@ impl Meter {
         Ok(Meter {
             accounts: tracer.accounts()?,
             tracer,
-            cgroups: Cgroups::read().unwrap_or_default(),
-            before: Cgroups::default(),
+            interval: Interval::new(Cgroups::default(), Cgroups::read().unwrap_or_default()),
             read: Instant::now(),
         })
     }
@@ -102,7 +121,7 @@ impl Meter {
         let now = Instant::now();
         let mut missing: Vec<String> = self.tracer.missing().iter().map(ToString::to_string).collect();
         missing.extend(cgroups.is_none().then(|| Missing::Cgroup2.to_string()));
-        let cgroups = cgroups.unwrap_or_default();
+        self.interval.go_on(cgroups.unwrap_or_default());
         let came = accounts.since(&self.accounts);
         let mut status = Status {
             interval_ns: nanoseconds(now - self.read),
@@ -122,29 +141,18 @@ impl Meter {
             if charge.ns == 0 && charge.hosted == 0 {
                 continue;
             }
-            let mut row = Row {
-                name: account.name().unwrap_or_default().to_owned(),
-                id: None,
-                cpu_ns: None,
-                softirq_ns: charge.ns,
-                hosted_ns: charge.hosted,
-                packets: charge.packets,
-                sent: charge.sent,
-                drops: charge.drops,
-            };
+            let mut row = Row::charged(account.name().unwrap_or_default(), charge);
             let &Account::Cgroup(id) = account else {
                 status.unattributed.push(row);
                 continue;
             };
-            // One that is gone is known from before.
-            let known = cgroups.get(id).or_else(|| self.cgroups.get(id));
-            row.name = known.map_or_else(|| format!("(cgroup {id}, not found)"), |cgroup| cgroup.path.clone());
+            row.name =
+                self.interval.get(id).map_or_else(|| format!("(cgroup {id}, not found)"), |cgroup| cgroup.path.clone());
             row.id = Some(id);
-            row.cpu_ns = cgroups.own_cpu_since(&self.cgroups, id);
+            row.cpu_ns = self.interval.own_cpu(id);
             status.cgroups.push(row);
         }
         status.cgroups.sort_by_key(|row| std::cmp::Reverse((row.softirq_ns, row.hosted_ns)));
-        self.before = std::mem::replace(&mut self.cgroups, cgroups);
         self.forget(&accounts);
         (self.accounts, self.read) = (accounts, now);
         Ok(status)
@@ -166,12 +174,13 @@ impl Meter {
         self.tracer.forget(now, &self.accounts);
     }
 
-    /// Return the CPU that a cgroup's own processes took in the interval that was read last, in ns.
-    pub fn own_cpu(&self, id: u64) -> Option<u64> {
-        self.cgroups.own_cpu_since(&self.before, id)
+    /// Return the cgroups of the interval that was read last.
+    pub fn interval(&self) -> &Interval {
+        &self.interval
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+/// Return a time in ns.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::cgroups::{mount, usage_v1, usage_v2};
+use crate::cgroups::{mount, throttled, usage_v1, usage_v2};
 use crate::folder::Folder;
 
 /// The shortest quota and period that the kernel takes, in us (`min_cfs_quota_period` in `kernel/sched/core.c`).
@@ -237,6 +237,15 @@ impl Hierarchies {
     }
 }
 
+/// What tells a cgroup from another that has its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Inodes {
+    /// Of the folder with the quota.
+    pub(crate) quota: u64,
+    /// Of the one in cgroup2: the cgroup's id.
+    pub(crate) unified: u64,
+}
+
 impl CpuCgroup {
     /// Return its path below the mount.
     pub fn name(&self) -> &str {
@@ -258,16 +267,16 @@ impl CpuCgroup {
         &self.unified
     }
 
-    /// Return the inodes of its folders, of the one with the quota and of the one in cgroup2: another cgroup that takes its name has others.
+    /// Return the inodes of its folders: another cgroup that takes its name has others.
     ///
     /// # Errors
     /// When the cgroup is gone.
-    pub(crate) fn inodes(&self) -> Result<[u64; 2], QuotaError> {
+    pub(crate) fn inodes(&self) -> Result<Inodes, QuotaError> {
         let inode = |folder: &Path| match fs::metadata(folder) {
             Ok(metadata) => Ok(metadata.ino()),
             Err(error) => Err(QuotaError::Unreadable { file: folder.to_owned(), error }),
         };
-        Ok([inode(&self.folder)?, inode(&self.unified)?])
+        Ok(Inodes { quota: inode(&self.folder)?, unified: inode(&self.unified)? })
     }
 
     /// Return the quota.
@@ -344,9 +353,7 @@ impl CpuCgroup {
 
     /// Return how long the quota has held it back since ever, in ns: the sum over its CPUs.
     pub fn throttled_ns(&self) -> u64 {
-        let stat = fs::read_to_string(self.folder.join("cpu.stat")).unwrap_or_default();
-        let number = |key: &str| stat.lines().find_map(|line| line.strip_prefix(key)?.trim().parse::<u64>().ok());
-        number("throttled_time ").or_else(|| number("throttled_usec ").map(|us| us * 1000)).unwrap_or(0)
+        throttled(&self.folder).unwrap_or(0)
     }
 
     /// Return the ids, in cgroup2, of the cgroup and of all below it: whose packets its quota pays for.

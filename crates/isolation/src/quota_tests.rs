@@ -99,7 +99,7 @@ fn of_nested_cgroups_of_v1_the_inner_ones_are_enforced_and_a_leftover_is_not() {
     let (mut journal, _) = Journal::open(&place.path().join("journal")).unwrap();
     let left = all.cgroup("left").unwrap();
     let was = Bandwidth { quota_us: Some(30_000), period_us: 100_000, burst_us: 0 };
-    let (folder, inode) = (left.folder().to_owned(), left.inodes().unwrap()[0]);
+    let (folder, inode) = (left.folder().to_owned(), left.inodes().unwrap().quota);
     journal.add(Entry::Quota { folder, inode, was, period_us: 65_536, wrote_us: [3_000; 2] }).unwrap();
     // What nobody can write, and has a number.
     let file = left.folder().join("cpu.cfs_period_us");

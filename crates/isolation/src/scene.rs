@@ -99,6 +99,7 @@ fn about<T>(what: impl fmt::Display, done: io::Result<T>) -> Result<T, SceneErro
 /// A cgroup and a network namespace.
 #[derive(Debug)]
 pub struct Container {
+    name: String,
     cgroup: String,
     /// Its folders: in cgroup2, and in the cpu controller's hierarchy where that is another.
     folders: Vec<PathBuf>,
@@ -110,6 +111,11 @@ pub struct Container {
 }
 
 impl Container {
+    /// Return the name that it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Return the path of its cgroup, as accounts name it.
     pub fn cgroup(&self) -> &str {
         &self.cgroup
@@ -156,6 +162,8 @@ fn network(kind: u8, number: usize, host: u8) -> Ipv4Addr {
 /// Containers on one core, removed at the end.
 #[derive(Debug)]
 pub struct Scene {
+    /// Among those of this process.
+    number: u32,
     prefix: String,
     containers: Vec<Container>,
     /// Words by which this program does a part of the scene.
@@ -185,7 +193,7 @@ impl Scene {
         let prefix = format!("{PREFIX}{}-{number}-", std::process::id());
         // From here on what was made is removed.
         let act = act.iter().map(|word| (*word).to_owned()).collect();
-        let mut scene = Scene { prefix, containers: Vec::new(), act, victim: Role::Compute };
+        let mut scene = Scene { number, prefix, containers: Vec::new(), act, victim: Role::Compute };
         ip(&[], &format!("netns add {}\n", scene.outside()))?;
         for (number, (name, percent)) in containers.iter().enumerate() {
             scene.add(&hierarchies, number, name, *percent)?;
@@ -212,10 +220,11 @@ impl Scene {
         let cgroup = format!("{}{name}", self.prefix);
         let folders = hierarchies.folders(&cgroup);
         // A device's name has at most 15 bytes, and its threads are known by it.
-        let (process, scene) = (std::process::id(), self.prefix.split('-').nth(3).unwrap_or_default());
+        let (process, scene) = (std::process::id(), self.number);
         let namespace = cgroup.clone();
         let device = format!("s{process:x}x{scene}x{number}");
         self.containers.push(Container {
+            name: name.to_owned(),
             cgroup: format!("/{cgroup}"),
             folders,
             namespace,

@@ -89,7 +89,7 @@ unsafe impl Pod for Charge {}
 // SAFETY: as above.
 unsafe impl Pod for Totals {}
 
-/// What the program is told, as `account.bpf.c` has it.
+/// What the program is told.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Settings {
@@ -247,6 +247,10 @@ fn attach(loaded: &mut Ebpf, btf: &Btf, tracepoint: &'static Tracepoint) -> Resu
 fn unreadable(error: MapError) -> Missing {
     Missing::Map(chain(&error))
 }
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod layout;
 
 #[cfg(test)]
 mod tests {

@@ -57,8 +57,8 @@ impl Profile {
         self.overheads = self.overheads.times(factor);
         for cost in self.functions.values_mut() {
             for cycles in std::iter::once(&mut cost.server).chain(&mut cost.smart_nic) {
-                let Cycles { base, per_unit, per_batch, per_flow, alone, .. } = cycles;
-                let beside = [base, per_unit, per_batch, per_flow].into_iter();
+                let Cycles { base, per_unit, per_batch, per_flow, in_turn, alone, .. } = cycles;
+                let beside = [base, per_unit, per_batch, per_flow, in_turn].into_iter();
                 let alone = alone.iter_mut().flat_map(|a| [&mut a.saved, &mut a.per_flow, &mut a.per_batch]);
                 beside.chain(alone).for_each(|cycles| *cycles *= factor);
             }
@@ -144,6 +144,9 @@ pub struct Cycles {
     /// a function that gets a part of the packets gets that part of the flows, and finds more of them in the caches.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub per_flow: f64,
+    /// Cycles more that a batch takes where those of [`OTHERS`] other chains came since the one before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub in_turn: f64,
     /// What it costs where no other function's state is in the caches. All else is beside [`OTHERS`] functions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Alone>,
@@ -171,22 +174,38 @@ impl Cycles {
         self.mean(size) * self.worst_factor.max(1.0)
     }
 
-    /// Worst-case cycles per packet at `size`, where a part of a server's packets comes, 0 to 1, each of which meets so
-    /// many other functions: of the flows it has that part; a branch before the function leaves it with a part `of_a_batch`, which
-    /// has a whole batch's costs; and the fewer others there are, the more of its state stays in the caches.
+    /// Worst-case cycles per packet at `size`, in the company that a function has: of the flows it has its part; a branch before it
+    /// leaves it with a part of a batch, which has a whole batch's costs; the fewer others there are, the more of its state stays in
+    /// the caches; and the more chains take turns with its own, the less of its code.
     #[must_use]
-    pub fn worst_of_a_part(&self, size: f64, part: f64, of_a_batch: f64, others: f64) -> f64 {
+    pub fn worst_in(&self, size: f64, company: Company) -> f64 {
+        let Company { part, of_a_batch, functions, chains } = company;
         // No fewer flows than packets in a batch: whose state that is stays in the nearest cache.
         let fewer = FLOWS - (FLOWS * part).clamp(FULL_BATCH, FLOWS);
         let cost = |saved: f64, per_flow: f64, per_batch: f64| {
             let mean = (self.mean(size) - saved - per_flow * fewer).max(0.0);
             mean * self.worst_factor.max(1.0) + per_batch * smaller(FULL_BATCH * of_a_batch)
         };
-        let beside = cost(0.0, self.per_flow, self.per_batch);
+        let in_turn =
+            self.in_turn * (chains / OTHERS).clamp(0.0, 1.0) / (FULL_BATCH * of_a_batch).clamp(1.0, FULL_BATCH);
+        let beside = in_turn + cost(0.0, self.per_flow, self.per_batch);
         let Some(Alone { saved, per_flow, per_batch }) = self.alone else { return beside };
-        let company = (others / OTHERS).clamp(0.0, 1.0);
-        company * beside + (1.0 - company) * cost(saved, per_flow, per_batch)
+        let others = (functions / OTHERS).clamp(0.0, 1.0);
+        others * beside + (1.0 - others) * (in_turn + cost(saved, per_flow, per_batch))
     }
+}
+
+/// What a function meets on a core.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Company {
+    /// The part of a server's packets that comes to it, 0 to 1.
+    pub part: f64,
+    /// The part of a batch, 0 to 1.
+    pub of_a_batch: f64,
+    /// Other functions that each packet of the core meets on average.
+    pub functions: f64,
+    /// Other chains that take turns with its own: each has its queue.
+    pub chains: f64,
 }
 
 /// What a function costs where it has the caches for itself.
@@ -275,6 +294,8 @@ pub enum Setting {
     FewerFlows,
     /// The same in batches of a quarter of the usual packets.
     SmallBatches,
+    /// As fewer flows, in turn with chains of three other functions.
+    InTurn,
     /// Packets come from another core.
     AcrossCores,
     /// Packets come from another socket.

@@ -53,13 +53,8 @@ impl Chain {
         let mut text = String::from("chain profile { in -> ");
         let mut files = BTreeMap::new();
         for (i, setup) in setups.iter().enumerate() {
-            let mut call = setup.call.clone();
-            if let Some((name, content)) = &setup.file {
-                // The same function twice names two files.
-                let own = format!("{i}-{name}");
-                call = call.replace(&format!("\"{name}\""), &format!("\"{own}\""));
-                files.insert(own, content.clone());
-            }
+            let (call, file) = named(setup, i);
+            files.extend(file);
             text += &format!("{call} -> ");
         }
         Chain { text: text + "out }\n", files, parsed: Parsed::Before }
@@ -72,6 +67,17 @@ impl Chain {
         let mut chain = Chain { parsed: Parsed::Behind, ..Self::of_classes(PARTS) };
         chain.text = chain.text.replacen("{ in -> out }", &format!("{{ in -> {} -> out }}", setup.call), 1);
         chain.files.extend(setup.file.iter().map(|(name, content)| ((*name).to_owned(), content.clone())));
+        chain
+    }
+
+    /// Give each function a chain of its own, to which as many packets come as to each other one.
+    pub fn beside(setups: &[Setup]) -> Chain {
+        let mut chain = Self::of_classes(setups.len().next_power_of_two() as u32);
+        for setup in setups {
+            let (call, file) = named(setup, chain.files.len());
+            chain.text = chain.text.replacen("{ in -> out }", &format!("{{ in -> {call} -> out }}"), 1);
+            chain.files.extend(file);
+        }
         chain
     }
 
@@ -122,6 +128,13 @@ impl Chain {
         let graph = outcome.graph.as_ref().ok_or_else(|| format!("{}: {}", self.text.trim(), first()))?;
         lower(graph).map_err(|error| error.to_string())
     }
+}
+
+/// Return a function's call, and the file that it names, under a name of its own: the same function twice names two files.
+fn named(setup: &Setup, number: usize) -> (String, Option<(String, String)>) {
+    let Some((name, content)) = &setup.file else { return (setup.call.clone(), None) };
+    let own = format!("{number}-{name}");
+    (setup.call.replace(&format!("\"{name}\""), &format!("\"{own}\"")), Some((own, content.clone())))
 }
 
 impl Files for Chain {

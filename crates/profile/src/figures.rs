@@ -49,10 +49,22 @@ pub fn cost(unit: &str, flows: f64, runs: Vec<Runs>) -> Cycles {
         let saved = (full - alone).max(0.0);
         Alone { saved, per_flow, per_batch }
     });
+    let in_turn = in_turn(&runs).unwrap_or(0.0);
     let (base, per_unit) = line(&points);
     let distance = |(size, mean): &(f64, f64)| ((base + per_unit * size) / mean - 1.0).abs();
     let line_error = points.iter().filter(|(_, mean)| *mean > 0.0).map(distance).fold(0.0, f64::max);
-    Cycles { unit: unit.to_owned(), base, per_unit, line_error, worst_factor, per_batch, per_flow, alone, runs }
+    Cycles {
+        unit: unit.to_owned(),
+        base,
+        per_unit,
+        line_error,
+        worst_factor,
+        per_batch,
+        per_flow,
+        in_turn,
+        alone,
+        runs,
+    }
 }
 
 /// The runs that the line goes through.
@@ -73,6 +85,13 @@ fn parts(runs: &[Runs], alone: bool, flows: f64) -> Option<(f64, f64, f64)> {
     let per_flow = (full.median - few.median).max(0.0) / (flows.max(1.0) * (1.0 - part));
     let per_batch = (small.median - few.median).max(0.0) * FULL_BATCH / (1.0 / part - 1.0);
     Some((full.median, per_flow, per_batch))
+}
+
+/// What a batch costs more in turn with those of other chains: batches are full, as those of the same flows that come one after the other.
+fn in_turn(runs: &[Runs]) -> Option<f64> {
+    let found = |setting| runs.iter().find(|run| run.setting == setting && !run.alone);
+    let (few, turns) = (found(Setting::FewerFlows)?, found(Setting::InTurn)?);
+    Some((turns.median - few.median).max(0.0) * FULL_BATCH)
 }
 
 /// Return the least-squares line through points: its height at 0, and its slope. A cost does not fall with the
@@ -96,6 +115,7 @@ pub(crate) fn median(samples: &mut [f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use catena_plan_model::profile::Company;
     use proptest::prelude::*;
 
     #[test]
@@ -135,12 +155,18 @@ mod tests {
                 row(Setting::ShortLived, 32.0, 10_000.0),
                 row(Setting::FewerFlows, 32.0, 2_500.0),
                 row(Setting::SmallBatches, 8.0, 2_500.0),
+                runs(10.0, Setting::InTurn, &[57.5]),
             ],
         );
         assert!((cost.per_batch - 320.0).abs() < 1e-9 && (cost.base - 60.0).abs() < 1e-9);
         assert!((cost.per_flow - 1e-3).abs() < 1e-12);
-        assert!((cost.worst_of_a_part(10.0, 0.5, 0.5, 3.0) - 65.0).abs() < 1e-9);
-        assert!((cost.worst_of_a_part(10.0, 1.0, 1.0, 3.0) - 60.0).abs() < 1e-9);
+        let at = |part, chains| cost.worst_in(10.0, Company { part, of_a_batch: part, functions: 3.0, chains });
+        assert!((at(0.5, 0.0) - 65.0).abs() < 1e-9 && (at(1.0, 0.0) - 60.0).abs() < 1e-9);
+        // Batches in turn with three chains cost 160 more each: 5 a packet of full ones, 10 where they are half as large. With more
+        // chains than were measured it is no more, with one a third.
+        assert!((cost.in_turn - 160.0).abs() < 1e-9);
+        assert!((at(0.5, 3.0) - 75.0).abs() < 1e-9 && (at(1.0, 7.0) - 65.0).abs() < 1e-9);
+        assert!((at(1.0, 1.0) - (60.0 + 5.0 / 3.0)).abs() < 1e-9);
     }
 
     #[test]
@@ -152,7 +178,7 @@ mod tests {
         };
         let rows = each(false, [60.0, 50.0, 80.0]).chain(each(true, [40.0, 38.0, 50.0]));
         let cost = cost("rules", 10_000.0, rows.collect());
-        let at = |part, others| cost.worst_of_a_part(10.0, part, part, others);
+        let at = |part, others| cost.worst_in(10.0, Company { part, of_a_batch: part, functions: others, chains: 0.0 });
         let measured = [((1.0, 3.0), 60.0), ((0.25, 3.0), 80.0), ((1.0, 0.0), 40.0), ((0.25, 0.0), 50.0)];
         for ((part, others), cycles) in measured {
             assert!((at(part, others) - cycles).abs() < 1e-9, "{part} {others}: {}", at(part, others));

@@ -19,6 +19,7 @@ pub mod machine;
 pub mod overheads;
 pub mod port;
 mod queues;
+mod turns;
 
 use std::collections::BTreeMap;
 
@@ -159,7 +160,7 @@ pub fn measure(
 }
 
 /// The sizes and settings that a function is measured in, and whether alone where others are beside it: across cores,
-/// with fewer flows, in small batches and alone only at its usual size.
+/// with fewer flows, in small batches, in turn with others and alone only at its usual size.
 fn settings(function: &str, workload: &Workload, options: &Options) -> Vec<(u64, Setting, bool)> {
     let own = options.own_sizes.get(function);
     let (mut sizes, usual) = match workload.size {
@@ -180,7 +181,7 @@ fn settings(function: &str, workload: &Workload, options: &Options) -> Vec<(u64,
         .flat_map(|&size| [(size, Setting::LongLived, false), (size, Setting::ShortLived, false)])
         .collect();
     let parts = [Setting::FewerFlows, Setting::SmallBatches];
-    settings.extend(parts.map(|setting| (usual, setting, false)));
+    settings.extend(parts.into_iter().chain([Setting::InTurn]).map(|setting| (usual, setting, false)));
     if options.beside {
         settings.extend([Setting::ShortLived].into_iter().chain(parts).map(|setting| (usual, setting, true)));
     }
@@ -190,14 +191,14 @@ fn settings(function: &str, workload: &Workload, options: &Options) -> Vec<(u64,
 
 /// The traffic of a setting.
 fn traffic(workload: &Workload, size: u64, setting: Setting) -> Traffic {
-    let short = matches!(setting, Setting::ShortLived | Setting::FewerFlows | Setting::SmallBatches);
+    let short = matches!(setting, Setting::ShortLived | Setting::FewerFlows | Setting::SmallBatches | Setting::InTurn);
     let new = short.then_some(NEW);
     let flows = match (workload.size, setting) {
         (Some(of), _) if of.told == Told::Traffic => size,
         _ if short => SHORT_LIVED,
         _ => LONG_LIVED,
     };
-    // In small batches the branch leaves the function its part of all of that; here the generator does.
+    // In small batches and in turn a branch leaves the function its part of all of that; here the generator does.
     let parts = if setting == Setting::FewerFlows { u64::from(PARTS) } else { 1 };
     Traffic { flows, new, parts }
 }
@@ -207,7 +208,7 @@ fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, 
     let setup = (plan.workload.setup)(plan.size);
     let chain = match plan.setting {
         Setting::SmallBatches => Chain::of_a_part(&setup),
-        _ => Chain::of(&[setup]),
+        _ => Chain::of(std::slice::from_ref(&setup)),
     };
     let mut samples = Vec::new();
     let beside = options.beside && !plan.alone;
@@ -224,10 +225,12 @@ fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, 
             across.end()?;
         } else {
             // Beside a function there is as much state of others' as otherwise, whatever part of the flows it has.
-            let line = Line::new(&chain, seed, beside.then(|| Companion::of(traffic.flows)))?;
-            let mut bed = Bed::of_line(line, traffic, seed)?;
+            let mut bed = match plan.setting {
+                Setting::InTurn => turns::bed(&setup, plan.function, traffic, beside, seed)?,
+                _ => Bed::new(&chain, traffic, beside, seed)?,
+            };
             bed.warm_up()?;
-            samples.extend(likely(runs, || calm.run(|| Ok(bed.stretch(STRETCH).functions)))?);
+            samples.extend(likely(runs, || calm.run(|| Ok(vec![bed.stretch(STRETCH).functions.swap_remove(0)])))?);
             bed.nothing_lost()?;
         }
     }
@@ -321,15 +324,15 @@ mod tests {
         assert_eq!(traffic(nat, 12_000, Setting::LongLived), Traffic { flows: 12_000, new: None, parts: 1 });
         let options = Options { sizes: vec![9, 3, 9], other: Some(1), ..OPTIONS };
         let settings = settings("ACL", acl, &options);
-        assert_eq!(settings.len(), 10);
-        let parts = [(9, Setting::FewerFlows, false), (9, Setting::SmallBatches, false)];
+        assert_eq!(settings.len(), 11);
+        let parts = [Setting::FewerFlows, Setting::SmallBatches, Setting::InTurn].map(|setting| (9, setting, false));
         let alone = [Setting::ShortLived, Setting::FewerFlows, Setting::SmallBatches].map(|setting| (9, setting, true));
-        assert_eq!(settings[4..6], parts);
-        assert_eq!(settings[6..9], alone);
-        assert_eq!(settings[9], (9, Setting::AcrossCores, false));
+        assert_eq!(settings[4..7], parts);
+        assert_eq!(settings[7..10], alone);
+        assert_eq!(settings[10], (9, Setting::AcrossCores, false));
         let own_sizes = BTreeMap::from([("ACL", vec![7])]);
         let own = super::settings("ACL", acl, &Options { own_sizes, ..options });
-        assert!(own.len() == 7 && own.iter().all(|(size, ..)| *size == 7), "{own:?}");
+        assert!(own.len() == 8 && own.iter().all(|(size, ..)| *size == 7), "{own:?}");
     }
 
     #[test]

@@ -94,7 +94,8 @@ impl Seen {
     pub fn cost(&self, cgroup: &str) -> f64 {
         let row = self.status.cgroups.iter().find(|row| row.name == cgroup);
         row.map_or(0.0, |row| {
-            let [own, network, hosted] = [row.cpu_ns.unwrap_or(0), row.softirq_ns, row.hosted_ns].map(|ns| ns as f64);
+            let [own, network, hosted] =
+                [row.cpu_ns.unwrap_or(0), row.softirq_ns.unwrap_or(0), row.hosted_ns].map(|ns| ns as f64);
             (own + network - hosted) * 100.0 / self.status.interval_ns.max(1) as f64
         })
     }
@@ -152,7 +153,7 @@ impl Scene {
                 if let Some(enforcer) = enforcer {
                     enforcer.step()?;
                     if let [news, ..] = &enforcer.news()[..] {
-                        let error = std::io::Error::other(news.clone());
+                        let error = std::io::Error::other(news.to_string());
                         return Err(SceneError::File { what: "enforcement".to_owned(), error });
                     }
                 }
@@ -248,7 +249,7 @@ impl Scene {
         let folder = self.containers.iter().find(|container| container.cgroup == cgroup).map(|c| &c.folders[0]);
         let id = folder.and_then(|folder| fs::metadata(folder).ok()).map(|of| std::os::unix::fs::MetadataExt::ino(&of));
         if let Some(id) = id {
-            status.cgroups.push(Row::without_network(cgroup, id, meter.own_cpu(id)));
+            status.cgroups.push(Row::without_network(cgroup, id, meter.interval().own_cpu(id)));
         }
     }
 }

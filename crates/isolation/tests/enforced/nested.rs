@@ -29,7 +29,7 @@ fn a_nested_cgroup_is_enforced_and_the_one_above_is_not() {
     let mut enforcer = enforcer(&[name], &file);
     std::thread::sleep(PERIOD);
     enforcer.step().unwrap();
-    assert!(below.quota().ends_with("\n1000000\n") && enforcer.news().is_empty());
+    assert!(below.quota().ends_with("\n1000000\n") && told(&mut enforcer).is_empty());
     enforcer.end().unwrap();
     assert_eq!((groups[0].quota(), below.quota()), (said(30_000, 100_000), said(30_000, 100_000)));
 }
@@ -64,7 +64,7 @@ fn who_lowers_the_cgroup_above_gets_less_restored_below() {
     // Three periods late: its quota of 90 ms is more than the 5% above it.
     std::thread::sleep(3 * PERIOD);
     enforcer.step().unwrap();
-    let news = enforcer.news().join("\n");
+    let news = told(&mut enforcer).join("\n");
     assert!(
         news.contains("the cgroups above it have less than its quota by now: it gets as much as they leave"),
         "{news}"
@@ -96,7 +96,7 @@ fn who_writes_a_quota_meanwhile_has_it_of_his_period() {
     assert_eq!((groups[0].quota(), enforcer.is_idle()), (said(20_000, 100_000), true));
     let expected = "no more enforced: somebody else changed the quota to 20000 us in 1000000 us; with the period that it had it is \
                     20000 us in 100000 us";
-    assert_eq!(enforcer.news(), [format!("{}: {expected}", groups[0].name())]);
+    assert_eq!(told(&mut enforcer), [format!("{}: {expected}", groups[0].name())]);
     assert_eq!(enforcer.end().unwrap(), []);
     assert_eq!(groups[0].quota(), said(20_000, 100_000));
 }
@@ -142,7 +142,7 @@ fn a_cgroup_that_gets_one_with_a_quota_below_it_is_restored() {
     let Some(below) = groups[0].below(2) else { return };
     // One right after another gives hardly a quota, and less than below it.
     (0..5).for_each(|_| enforcer.step().unwrap());
-    let news = enforcer.news().join("\n");
+    let news = told(&mut enforcer).join("\n");
     assert!(news.contains(": no more enforced: ") && news.ends_with("; its quota is restored"), "{news}");
     assert!(enforcer.is_idle());
     assert_eq!((groups[0].quota(), below.quota()), (said(30_000, 100_000), said(2_000, 100_000)));

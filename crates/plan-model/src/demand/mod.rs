@@ -9,7 +9,7 @@ use catena_policy::{PolicyGraph, Relation, Subject};
 
 use crate::catalogue::{Affinity, Catalogue, Fields, Memory, Platform, Table, Traits};
 use crate::problem::{Chain, Edge, Node, Objective, Problem, Replication, Server, SmartNic, Switch};
-use crate::profile::{Cost, FULL_BATCH, NETWORK_STEPS, OTHERS, Overheads, Profile};
+use crate::profile::{Company, Cost, FULL_BATCH, NETWORK_STEPS, OTHERS, Overheads, Profile};
 use crate::rack::{Rack, SwitchKind};
 use crate::returns::Returns;
 
@@ -121,16 +121,20 @@ pub fn problem(
             };
             let size = traits.size.as_ref().map_or(0.0, |size| size.of(&node.args));
             let part = of_all[id] * share;
-            let others = if rack.switch.is_none() { met - part } else { OTHERS };
-            // In a queue of its own a chain's packets gather to full batches, which only its own branches divide.
-            let of_a_batch = if waits { share } else { part };
-            let batch = FULL_BATCH * of_a_batch;
+            let company = Company {
+                part,
+                // In a queue of its own a chain's packets gather to full batches, which only its own branches divide.
+                of_a_batch: if waits { share } else { part },
+                functions: if rack.switch.is_none() { met - part } else { OTHERS },
+                chains: if waits { graph.chains.len() as f64 - 1.0 } else { 0.0 },
+            };
+            let batch = FULL_BATCH * company.of_a_batch;
             let cost = profile.functions.get(&node.function);
             if cost.is_none() && traits.runs_on(Platform::Server) {
                 missing(Missing::Cost);
                 continue;
             }
-            let made = self::node(traits, cost, (size, part, of_a_batch, others), rack, options.replication);
+            let made = self::node(traits, cost, (size, company), rack, options.replication);
             // A node that packets enter the chain by finds their headers not parsed yet.
             let entering = if share > 0.0 { (entry / share).min(1.0) } else { 0.0 };
             let first = if parses_itself { entering } else { 0.0 };
@@ -259,7 +263,7 @@ fn weight(graph: &PolicyGraph, chain: usize) -> f64 {
 fn node(
     traits: &Traits,
     cost: Option<&Cost>,
-    (size, part, of_a_batch, others): (f64, f64, f64, f64),
+    (size, company): (f64, Company),
     rack: &Rack,
     replication: Replication,
 ) -> Node {
@@ -278,11 +282,9 @@ fn node(
         function: traits.name.clone(),
         share: 0.0,
         entry: 0.0,
-        server: cost
-            .filter(|_| traits.runs_on(Platform::Server))
-            .map(|c| c.server.worst_of_a_part(size, part, of_a_batch, others)),
+        server: cost.filter(|_| traits.runs_on(Platform::Server)).map(|c| c.server.worst_in(size, company)),
         per_batch: cost.map_or(0.0, |c| c.server.per_batch),
-        batch: (FULL_BATCH * of_a_batch).clamp(1.0, FULL_BATCH),
+        batch: (FULL_BATCH * company.of_a_batch).clamp(1.0, FULL_BATCH),
         smart_nic: cost
             .filter(|_| traits.runs_on(Platform::SmartNic) && rack.servers.iter().any(|s| !s.smart_nics.is_empty()))
             .and_then(|c| c.smart_nic.as_ref())

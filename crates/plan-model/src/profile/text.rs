@@ -127,6 +127,7 @@ fn sound(cycles: &Cycles) -> Result<(), String> {
     let figures = [
         ("per_batch", cycles.per_batch),
         ("per_flow", cycles.per_flow),
+        ("in_turn", cycles.in_turn),
         ("alone.saved", alone.saved),
         ("alone.per_batch", alone.per_batch),
         ("alone.per_flow", alone.per_flow),
@@ -175,6 +176,7 @@ mod tests {
             worst_factor,
             per_batch,
             per_flow,
+            in_turn: base / 8.0,
             alone: Some(Alone { saved: 1.0, per_flow, per_batch }),
             runs: vec![run],
         };

@@ -47,7 +47,8 @@ fn what_threads_receive_is_unknown_and_not_nothing() {
         by_threads,
     };
     let other = Row { id: Some(2), ..row("/b") };
-    let table = table(&status(vec![row("/a"), other]), Some(&[held("/a", 1, true), held("/b", 2, false)]));
+    let unseen = Row { softirq_ns: None, packets: None, drops: None, ..row("/a") };
+    let table = table(&status(vec![unseen, other]), Some(&[held("/a", 1, true), held("/b", 2, false)]));
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[2][..7], ["/a", "0.00%", "-", "0.00%", "-", "0", "-"]);
     assert_eq!(lines[3][..7], ["/b", "0.00%", "0.00%", "0.00%", "0", "0", "7"]);
