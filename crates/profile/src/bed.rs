@@ -155,6 +155,13 @@ impl Bed {
         Stretch { whole: ns as f64 * clock::hertz() as f64 / 1e9 / packets, functions: spent.collect() }
     }
 
+    /// Return how many packets the batches of each function had so far, on average.
+    #[cfg(test)]
+    pub fn batches(&self) -> Vec<f64> {
+        let of = |f: &Arc<NodeCounters>| f.input.packets.get() as f64 / f.batches.get().max(1) as f64;
+        self.functions.iter().map(of).collect()
+    }
+
     /// Check that all packets went through.
     ///
     /// # Errors

@@ -54,7 +54,24 @@ fn with_queues(mut graph: Graph, branch: Inlet, traffic: Traffic, seed: u64) -> 
     rooms.into_iter().for_each(|room| source.heed(room));
     let source = pipeline.add_task(source);
     let tasks: Vec<_> = behind.into_iter().map(|task| pipeline.add_task(task)).collect();
-    let parts = tasks.into_iter().map(|task| (1, Tree::Task(task)));
-    pipeline.tree = Some(Tree::fair(std::iter::once((PARTS, Tree::Task(source))).chain(parts)));
+    // A batch for each queue comes, and then each chain has its turn: on average it finds a full one.
+    let reads = std::iter::repeat_n(source, PARTS as usize);
+    pipeline.tree = Some(Tree::round_robin(reads.chain(tasks).map(Tree::Task)));
     Ok(pipeline)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_are_full_and_all_chains_have_their_turns() {
+        let limiter = registry::find("Limiter").and_then(|function| function.workload).unwrap();
+        let traffic = Traffic { flows: 10_000, new: Some(10_000), parts: 1 };
+        let mut bed = bed(&(limiter.setup)(10_000), "Limiter", traffic, true, 1).unwrap();
+        bed.steps(5_000);
+        bed.nothing_lost().unwrap();
+        let batches = bed.batches();
+        assert!(batches.len() == PARTS as usize && batches.iter().all(|packets| *packets > 28.0), "{batches:?}");
+    }
 }
