@@ -71,7 +71,16 @@ fn senders(options: &Options) -> Result<Record, SceneError> {
     let all = |scene: &Scene, seen: &Seen| scene.containers().iter().map(|one| seen.cost(one.cgroup())).sum();
     let (value, spread) = rounds(options, &[QUOTA; 3], traffic, Turn::Accounts, all)?;
     let (case, unit) = ("CPU of all three".to_owned(), "% of a CPU".to_owned());
-    Ok(Record { case, unit, value, spread, bar: Some(3.0 * QUOTA + OFF), paper: Some(90.02), ..Record::default() })
+    Ok(Record {
+        case,
+        unit,
+        value,
+        spread,
+        bar: Some(3.0 * QUOTA + OFF),
+        floor: Some(3.0 * QUOTA - OFF),
+        paper: Some(90.02),
+        ..Record::default()
+    })
 }
 
 /// Datagrams a second to a receiver that has the CPU that it takes for them.
@@ -108,6 +117,7 @@ fn receiver(options: &Options) -> Result<Record, SceneError> {
     let traffic = Traffic { protocol: Protocol::Udp, way: Way::In, size: DATAGRAM, rate: FLOOD, count: 1 };
     let (value, spread) = rounds(options, &[QUOTA; 3], traffic, Turn::Threads, |_, seen| seen.idle)?;
     let (case, unit) = ("idle".to_owned(), "% of a CPU".to_owned());
-    let floor = Some(100.0 - 3.0 * QUOTA - OFF);
-    Ok(Record { case, unit, value, spread, floor, paper: Some(10.07), ..Record::default() })
+    let idle = 100.0 - 3.0 * QUOTA;
+    let (floor, bar) = (Some(idle - OFF), Some(idle + OFF));
+    Ok(Record { case, unit, value, spread, floor, bar, paper: Some(10.07), ..Record::default() })
 }

@@ -83,7 +83,9 @@ impl Metrics {
 
     /// Take in an interval.
     pub fn add(&mut self, status: &Status, enforced: &[Enforced], interval: &Interval) {
-        self.cgroups.retain(|_, account| !account.id.is_some_and(|id| interval.is_gone(id)));
+        // One that is gone and has an open socket still goes on, as long as something comes for it.
+        let is_charged = |id| status.cgroups.iter().any(|row| row.id == Some(id));
+        self.cgroups.retain(|_, account| !account.id.is_some_and(|id| interval.is_gone(id) && !is_charged(id)));
         // A cgroup without network work has no row, and takes CPU all the same.
         for (name, account) in &mut self.cgroups {
             if !status.cgroups.iter().any(|row| row.name == *name) {
@@ -244,9 +246,14 @@ mod tests {
         assert!(text.contains("catena_isolate_unattributed_cpu_seconds_total{kind=\"no packet\"} 1.5\n"), "{text}");
         // There is no such cgroup: nobody holds it to a quota, and its metrics end.
         assert!(!text.contains("throttled") && !text.contains("quota_cpus"), "{text}");
-        metrics.add(&status("/b", 1_000_000_000), &[], &interval());
+        // Gone as it is, something comes for its socket, and its counters go on.
+        metrics.add(&status("/a\\\"b\n", 500_000_000), &[], &interval());
         let text = metrics.text();
-        assert!(!text.contains("/a") && text.contains("{kind=\"no packet\"} 2.5\n"), "{text}");
+        assert!(text.contains("catena_isolate_network_cpu_seconds_total{cgroup=\"/a\\\\\\\"b\\n\"} 2\n"), "{text}");
+        let other = Status { cgroups: Vec::new(), ..status("", 1_000_000_000) };
+        metrics.add(&other, &[], &interval());
+        let text = metrics.text();
+        assert!(!text.contains("/a") && text.contains("{kind=\"no packet\"} 3\n"), "{text}");
     }
 
     #[test]

@@ -209,8 +209,13 @@ INLINE u32 slot_of(struct softirq *s, u64 account)
 	for (u32 i = 0; i < SLOTS && i < s->used; i++)
 		if (s->slots[i].account == account)
 			return i;
-	if (s->used >= SLOTS)
+	if (s->used >= SLOTS) {
+		/* The packet at hand is not nobody's: its account is about to be known. */
+		u32 at_hand = s->unclaimed ? 1 : 0;
+		s->unclaimed -= at_hand;
 		settle();
+		s->unclaimed = at_hand;
+	}
 	u32 at = s->used & (SLOTS - 1);
 	s->used = at + 1;
 	s->slots[at] = (struct slot){ .account = account };
@@ -356,6 +361,8 @@ SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)
 	if (!s)
 		return 0;
 	end_segment(s, PENDING);
+	if (s->pending)
+		comes_again(s, arguments[0]);
 	s->packet = arguments[0];
 	s->unclaimed++;
 	s->probed = 0;
@@ -426,10 +433,15 @@ SEC("tp_btf/net_dev_start_xmit") int transmit(u64 *arguments)
 		return 0;
 	struct sk_buff *skb = (struct sk_buff *)arguments[0];
 	u64 cgroup = cgroup_of(skb->sk);
-	if (s->vector == NET_TX_SOFTIRQ)
+	if (s->vector == NET_TX_SOFTIRQ) {
+		/* Before the first one the softirq frees what has been sent: all that it sends shares that. */
+		if (s->owner == FIXED && !s->used)
+			end_segment(s, FIXED);
 		claim(s, cgroup ? cgroup : NOBODY | NO_SOCKET)->sent++;
-	else if (!skb->sk && s->unclaimed)
+	} else if (!skb->sk && s->unclaimed && (arguments[0] == s->packet || skb->protocol != ARP)) {
+		/* An answer of ARP has no socket either, and is another packet than the one that is answered. */
 		claim_packet(s, NOBODY | FORWARDED, 0);
+	}
 	return 0;
 }
 

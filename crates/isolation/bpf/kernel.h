@@ -15,6 +15,8 @@ enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, M
 enum { NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3 };
 enum { TCP_TIME_WAIT = 6, TCP_NEW_SYN_RECV = 12 };
 enum { NO_EXIST = 1 };
+/* ETH_P_ARP, in the order of bytes in a packet. */
+enum { ARP = __builtin_bswap16(0x0806) };
 
 static void *(*const lookup)(void *map, const void *key) = (void *)1;
 static long (*const update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
@@ -45,6 +47,7 @@ struct sk_buff {
 	struct net_device *dev;
 	struct sock *sk;
 	unsigned char *head;
+	unsigned short protocol;
 	unsigned short transport_header;
 	unsigned short network_header;
 };

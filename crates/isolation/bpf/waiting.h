@@ -8,6 +8,7 @@
  * back if it was for another. */
 struct waited {
 	u64 ns;
+	u64 softirq; /* when the softirq began that did it */
 	u64 host;
 	u64 taker; /* the cgroup of who took it up sooner than its part of the softirq ended, on another CPU; 0: nobody did */
 	u64 taken; /* and when */
@@ -30,7 +31,7 @@ static __attribute__((noinline)) int keep_waiting(u64 ns)
 	if (!s)
 		return 0;
 	u64 packet = s->packet;
-	struct waited waited = { .ns = ns, .host = s->caused ? current_cgroup() : 0 };
+	struct waited waited = { .ns = ns, .softirq = s->start, .host = s->caused ? current_cgroup() : 0 };
 	if (update(&waiting, &packet, &waited, NO_EXIST)) {
 		struct waited *there = lookup(&waiting, &packet);
 		u64 taker = there && there->taken >= s->mark ? there->taker : 0;
@@ -81,4 +82,18 @@ INLINE void take_up(u64 packet, struct sock *sk)
 	struct charge *hosted = host ? charge_of(host) : 0;
 	if (hosted)
 		__sync_fetch_and_add(&hosted->hosted, ns);
+}
+
+/* A packet that begins its way through the stack once more in the same softirq, as one that came in a tunnel does without its outer
+ * headers: what was done on it so far is whose it turns out to be now, and it is one packet. */
+INLINE void comes_again(struct softirq *s, u64 packet)
+{
+	struct waited *waited = lookup(&waiting, &packet);
+	if (!waited || waited->softirq != s->start || waited->taker || waited->ns > s->pending || !s->unclaimed)
+		return;
+	/* As if it had gone on without a break. */
+	s->pending -= waited->ns;
+	s->mark -= waited->ns;
+	s->unclaimed--;
+	erase(&waiting, &packet);
 }

@@ -55,7 +55,6 @@ pub struct Enforcer {
     at: Instant,
     followed: Instant,
     period: Duration,
-    irqs_apart: bool,
     /// What is to be told.
     news: Vec<News>,
 }
@@ -93,7 +92,6 @@ impl Enforcer {
             at: now,
             followed: now,
             period: period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
-            irqs_apart: irqs_apart(),
             news: undone.into_iter().map(News::LeftBefore).collect(),
         };
         choice::check(&named, &enforcer.journal)?;
@@ -136,6 +134,9 @@ impl Enforcer {
                 Means::EarlyDrop => enforcer.news.extend(held.drop_early(device, enforcer.meter.tracer_mut())?),
             }
         }
+        // What was before the quotas is nobody's to pay for, and no part of the first report.
+        enforcer.meter.read()?;
+        (enforcer.accounts, enforcer.at) = (enforcer.meter.tracer().accounts()?, Instant::now());
         Ok(enforcer)
     }
 
@@ -155,7 +156,7 @@ impl Enforcer {
             self.followed = now;
         }
         let period = nanoseconds(self.period);
-        let step = Step { charges: &came.charges, elapsed, irqs_apart: self.irqs_apart, period };
+        let step = Step { charges: &came.charges, elapsed, irqs_apart: self.meter.irqs_apart(), period };
         let mut kept = Vec::with_capacity(self.held.len());
         for mut held in std::mem::take(&mut self.held) {
             let why = match held.step(&step, &mut self.journal) {
@@ -224,15 +225,4 @@ impl Enforcer {
     pub fn end(mut self) -> Result<Vec<Undone>, EnforceError> {
         Ok(self.journal.undo()?)
     }
-}
-
-/// Return whether this kernel keeps the time of interrupts apart from that of processes: it can (`CONFIG_IRQ_TIME_ACCOUNTING`), and
-/// was not told otherwise when it began (`tsc=noirqtime`).
-fn irqs_apart() -> bool {
-    let told = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
-    if told.split_whitespace().filter_map(|word| word.strip_prefix("tsc=")).any(|how| how == "noirqtime") {
-        return false;
-    }
-    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    symbols.lines().any(|line| line.split([' ', '\t']).nth(2) == Some("irqtime_account_irq"))
 }

@@ -4,12 +4,15 @@ use std::fmt::Debug;
 
 use super::Settings;
 use crate::charge::{Account, Charge, Totals};
+use crate::outside::Handler;
 
 const SOURCE: &str = include_str!("../bpf/account.bpf.c");
+const OUTSIDE: &str = include_str!("../bpf/outside.h");
+const DEVICES: &str = include_str!("../bpf/devices.h");
 
 /// Return the fields of a structure in C, which are all of 64 bits.
-fn in_c(name: &str) -> Vec<String> {
-    let (_, body) = SOURCE.split_once(&format!("struct {name} {{\n")).unwrap_or_else(|| panic!("no struct {name}"));
+fn in_c(source: &str, name: &str) -> Vec<String> {
+    let (_, body) = source.split_once(&format!("struct {name} {{\n")).unwrap_or_else(|| panic!("no struct {name}"));
     let (body, _) = body.split_once("\n};").expect("its end");
     let field = |line: &str| Some(line.trim().strip_prefix("u64 ")?.split(';').next()?.to_owned());
     body.lines().map(|line| field(line).unwrap_or_else(|| panic!("struct {name}: {line}"))).collect()
@@ -26,9 +29,12 @@ fn here<T: Debug>(of: &T) -> Vec<String> {
 
 #[test]
 fn structures_have_the_same_fields_in_the_same_order() {
-    assert_eq!(in_c("charge"), here(&Charge::default()));
-    assert_eq!(in_c("totals"), here(&Totals::default()));
-    assert_eq!(in_c("settings"), here(&Settings { outside_ns: 0, devices: 0 }));
+    assert_eq!(in_c(SOURCE, "charge"), here(&Charge::default()));
+    assert_eq!(in_c(SOURCE, "totals"), here(&Totals::default()));
+    assert_eq!(in_c(SOURCE, "settings"), here(&Settings { outside_ns: 0, devices: 0 }));
+    assert_eq!(in_c(OUTSIDE, "handler"), here(&Handler::default()));
+    // Here two numbers: `charge_device` has them in this order.
+    assert!(DEVICES.contains("struct device {\n\tu32 namespace;\n\tu32 number;\n};"));
 }
 
 #[test]

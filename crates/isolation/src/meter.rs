@@ -13,6 +13,8 @@ pub struct Meter {
     accounts: Accounts,
     /// From the reading before the last to the last.
     interval: Interval,
+    /// Whether the kernel keeps the time of interrupts apart from that of processes: then nobody has anything to get back.
+    irqs_apart: bool,
     read: Instant,
 }
 
@@ -102,8 +104,10 @@ impl Meter {
     /// # Errors
     /// What is missing, where nothing can be measured.
     pub fn start() -> Result<Meter, Missing> {
+        let irqs_apart = irqs_apart();
         let tracer = Tracer::start()?;
         Ok(Meter {
+            irqs_apart,
             accounts: tracer.accounts()?,
             tracer,
             interval: Interval::new(Cgroups::default(), Cgroups::read().unwrap_or_default()),
@@ -119,7 +123,9 @@ impl Meter {
         let accounts = self.tracer.accounts()?;
         let cgroups = Cgroups::read();
         let now = Instant::now();
+        let apart = self.irqs_apart.then(|| Missing::Apart.to_string());
         let mut missing: Vec<String> = self.tracer.missing().iter().map(ToString::to_string).collect();
+        missing.extend(apart);
         missing.extend(cgroups.is_none().then(|| Missing::Cgroup2.to_string()));
         self.interval.go_on(cgroups.unwrap_or_default());
         let came = accounts.since(&self.accounts);
@@ -138,10 +144,11 @@ impl Meter {
             missing,
         };
         for (account, charge) in &came.charges {
+            let charge = Charge { hosted: if self.irqs_apart { 0 } else { charge.hosted }, ..*charge };
             if charge.ns == 0 && charge.hosted == 0 {
                 continue;
             }
-            let mut row = Row::charged(account.name().unwrap_or_default(), charge);
+            let mut row = Row::charged(account.name().unwrap_or_default(), &charge);
             let &Account::Cgroup(id) = account else {
                 status.unattributed.push(row);
                 continue;
@@ -156,6 +163,11 @@ impl Meter {
         self.forget(&accounts);
         (self.accounts, self.read) = (accounts, now);
         Ok(status)
+    }
+
+    /// Return whether the kernel keeps the time of interrupts apart from that of processes.
+    pub(crate) fn irqs_apart(&self) -> bool {
+        self.irqs_apart
     }
 
     /// Return what measures.
@@ -183,4 +195,15 @@ impl Meter {
 /// Return a time in ns.
 pub(crate) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Return whether this kernel keeps the time of interrupts apart from that of processes: it can (`CONFIG_IRQ_TIME_ACCOUNTING`), and
+/// was not told otherwise when it began (`tsc=noirqtime`).
+fn irqs_apart() -> bool {
+    let told = std::fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    if told.split_whitespace().filter_map(|word| word.strip_prefix("tsc=")).any(|how| how == "noirqtime") {
+        return false;
+    }
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    symbols.lines().any(|line| line.split([' ', '\t']).nth(2) == Some("irqtime_account_irq"))
 }

@@ -17,6 +17,8 @@ pub enum Missing {
     Refused(String),
     /// How long hard interrupts take outside of their handlers is not known.
     Outside,
+    /// The kernel keeps the time of interrupts apart from that of processes.
+    Apart,
     /// The cgroup2 file system is not mounted.
     Cgroup2,
     /// A map that cannot be read; what the kernel says.
@@ -61,6 +63,11 @@ impl fmt::Display for Missing {
                 f,
                 "what hard interrupts take before their handlers begin and after they end cannot be measured, and is in no account: \
                  it needs `local_timer_entry` (Linux on x86) and a CPU that is not always busy"
+            ),
+            Missing::Apart => write!(
+                f,
+                "this kernel keeps softirqs apart from processes (CONFIG_IRQ_TIME_ACCOUNTING): they are in nobody's own CPU, and nothing \
+                 is hosted"
             ),
             Missing::Cgroup2 => {
                 write!(

@@ -22,10 +22,10 @@ const WAIT: Duration = Duration::from_micros(120);
 /// More is no interrupt's: the machine has lost its CPU meanwhile.
 const MOST_NS: u64 = 100_000;
 
-/// When a timer's handler began and ended last on a CPU, in ns of the monotonic clock, as `outside.h` has it.
+/// When a timer's handler began and ended last on a CPU, in ns of the monotonic clock.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Handler {
+pub(crate) struct Handler {
     begin: u64,
     end: u64,
 }

@@ -29,7 +29,7 @@ static TRACEPOINTS: [Tracepoint; 16] = [
         name: "sk_data_ready",
         programs: &["data_ready"],
         since: "6.3",
-        without: Some("only TCP's packets and drops are charged to cgroups"),
+        without: Some("only TCP's packets and their drops are charged to cgroups"),
     },
     Tracepoint {
         name: "tcp_probe",

@@ -2,6 +2,7 @@
 
 mod enforced;
 mod traffic;
+mod whose;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
