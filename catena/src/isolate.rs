@@ -1,6 +1,7 @@
 //! `catena isolate`: whose work network CPU is, and quotas that include it.
 
 mod demo;
+mod out;
 mod prometheus;
 mod table;
 
@@ -20,6 +21,7 @@ use catena_isolation::{
 use catena_runtime::replace;
 use serde::Serialize;
 
+use out::{Out, Printed};
 use prometheus::Metrics;
 use table::table;
 
@@ -34,6 +36,8 @@ const GUARD: [&str; 2] = ["isolate", "guard"];
 const LOOK: Duration = Duration::from_secs(1);
 /// Shortest interval: below it reading the accounts is most of what is measured.
 const SHORTEST: Duration = Duration::from_millis(10);
+/// Longest: nobody waits longer for a table.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Do what is asked about network CPU.
 ///
@@ -60,12 +64,12 @@ fn tell_news(news: impl Display) {
 }
 
 fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
-    if options.tables.interval < SHORTEST {
-        return Err("--interval: too short; at least 10ms".into());
+    if options.tables.interval < SHORTEST || options.tables.interval > LONGEST {
+        return Err("--interval: from 10ms to 24h".into());
     }
     check_metrics(&options.tables)?;
     let mut meter = Meter::start().map_err(|missing| format!("isolate status: {missing}"))?;
-    let mut printer = Printer::new(&options.tables);
+    let mut printer = Printer::new(&options.tables, None);
     while !printer.is_done() {
         thread::sleep(options.tables.interval);
         let status = meter.read()?;
@@ -78,6 +82,10 @@ fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
 /// Prints intervals as it is asked to.
 struct Printer<'a> {
     options: &'a TableOptions,
+    /// `None`: standard output may be waited for.
+    out: Option<Out>,
+    /// Whether nobody reads it any more.
+    is_closed: bool,
     metrics: Metrics,
     /// Whether they could not be written the last time.
     is_stale: bool,
@@ -93,13 +101,13 @@ fn check_metrics(options: &TableOptions) -> Result<(), Failure> {
 }
 
 impl Printer<'_> {
-    fn new(options: &TableOptions) -> Printer<'_> {
-        Printer { options, metrics: Metrics::new(), is_stale: false, printed: 0 }
+    fn new(options: &TableOptions, out: Option<Out>) -> Printer<'_> {
+        Printer { options, out, is_closed: false, metrics: Metrics::new(), is_stale: false, printed: 0 }
     }
 
     /// Return whether there are as many tables as were asked for.
     fn is_done(&self) -> bool {
-        self.options.count.is_some_and(|count| self.printed >= count)
+        self.is_closed || self.options.count.is_some_and(|count| self.printed >= count)
     }
 
     /// Print an interval.
@@ -110,23 +118,41 @@ impl Printer<'_> {
         if let Some(file) = &self.options.prometheus {
             self.metrics.add(status, enforced.unwrap_or_default(), interval);
             let text = self.metrics.text();
-            if file.as_os_str() == "-" { print(text)? } else { self.write(file, &text) }
+            if file.as_os_str() == "-" { self.out(text)? } else { self.write(file, &text) }
         } else if self.options.json {
             let line = match enforced {
                 Some(enforced) => serde_json::to_string(&Line { status, enforced })?,
                 None => serde_json::to_string(status)?,
             };
-            print(line + "\n")?;
+            self.out(line + "\n")?;
         } else {
             let between = if self.printed > 0 { "\n" } else { "" };
-            print(format_args!("{between}{}", table(status, enforced)))?;
+            self.out(format!("{between}{}", table(status, enforced)))?;
         }
         self.printed += 1;
         Ok(())
     }
 
+    /// Print a text, or let it go where the ones before are not yet read.
+    fn out(&mut self, text: String) -> Result<(), Failure> {
+        match &mut self.out {
+            None => print(text)?,
+            Some(out) => match out.print(text)? {
+                Printed::After(0) | Printed::Lost => {}
+                Printed::After(lost) => {
+                    tell_news(format_args!("standard output is read too slowly: {lost} intervals are not in it"))
+                }
+                Printed::Closed => self.is_closed = true,
+            },
+        }
+        Ok(())
+    }
+
     /// Check that what was printed last has arrived.
-    fn end(&self) -> Result<(), Failure> {
+    fn end(&mut self) -> Result<(), Failure> {
+        if let Some(out) = &mut self.out {
+            out.end()?;
+        }
         match &self.options.prometheus {
             Some(file) if self.is_stale => {
                 Err(format!("--prometheus: {}: the last metrics could not be written", file.display()).into())
@@ -159,10 +185,13 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
     if options.period < SHORTEST_PERIOD || options.period > LONGEST_PERIOD {
         return Err("--period: from 10ms to 500ms".into());
     }
-    if options.tables.interval < options.period {
-        return Err("--interval: shorter than the period".into());
+    if options.tables.interval < options.period || options.tables.interval > LONGEST {
+        return Err("--interval: from the period to 24h".into());
     }
     check_metrics(&options.tables)?;
+    if options.tables.prometheus.as_deref().is_some_and(|file| is_same_file(file, &options.journal)) {
+        return Err("--prometheus: that file is the journal".into());
+    }
     // Before anything is changed, so that all is restored.
     let signalled = signals::listen()?;
     let mut guarded = Guarded::start(&options.journal)
@@ -180,6 +209,16 @@ fn enforce(options: &EnforceOptions) -> Result<ExitCode, Failure> {
     drop(guarded);
     done?;
     Ok(if is_restored { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Return whether two paths lead to one file, which need not be there.
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    let whole = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let in_folder = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+        path.canonicalize().ok().or_else(in_folder).unwrap_or_else(|| path.to_owned())
+    };
+    whole(a) == whole(b)
 }
 
 /// Return the devices that were named.
@@ -204,7 +243,7 @@ impl Guarded<'_> {
     fn start(journal: &Path) -> io::Result<Guarded<'_>> {
         // The file that runs, wherever it is by now.
         let mut command = Command::new("/proc/self/exe");
-        command.args(GUARD).arg(journal);
+        command.args(GUARD).arg("--").arg(journal);
         Ok(Guarded { journal, guard: Some(Guard::start(command)?), looked: Instant::now() })
     }
 
@@ -253,7 +292,7 @@ fn control(
     options: &EnforceOptions,
     is_over: impl Fn() -> bool,
 ) -> Result<(), Failure> {
-    let mut printer = Printer::new(&options.tables);
+    let mut printer = Printer::new(&options.tables, Some(Out::start()));
     let mut next = Instant::now();
     let mut report = next + options.tables.interval;
     while !is_over() && !printer.is_done() {

@@ -75,7 +75,16 @@ pub fn unwritten(error: io::Error) -> Failure {
     failure(&error)
 }
 
-fn failure(error: &io::Error) -> Failure {
+/// Write a text to standard output; a closed pipe is an error like any other.
+///
+/// # Errors
+/// What the system says.
+pub fn write_text(text: &str) -> io::Result<()> {
+    write(|out| out.write_all(text.as_bytes()))
+}
+
+/// Say that standard output takes nothing.
+pub fn failure(error: &io::Error) -> Failure {
     Failure(format!("standard output: cannot be written: {error}"))
 }
 

@@ -16,8 +16,21 @@ fn what_is_missing_is_said_by_name() {
     // A build without clang has no program, whatever the rights.
     let is_named = said.contains("missing capabilities CAP_BPF and CAP_PERFMON") || said.contains("install clang");
     assert!(is_named && output.stdout.is_empty(), "{said}");
-    let output = Command::new(CATENA).args(["isolate", "status", "--interval", "1ms"]).output().unwrap();
-    assert!(text(&output.stderr).contains("--interval: too short"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn intervals_have_bounds_and_the_journal_is_no_file_for_metrics() {
+    let said = |args: &[&str]| text(&Command::new(CATENA).arg("isolate").args(args).output().unwrap().stderr);
+    for interval in ["1ms", "25h", "10000000000000000000s"] {
+        assert_eq!(said(&["status", "--interval", interval]), "catena: --interval: from 10ms to 24h\n");
+        assert_eq!(said(&["enforce", "--interval", interval]), "catena: --interval: from the period to 24h\n");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let [journal, again] = ["j", "../j"].map(|name| folder.path().join("in").join(name).display().to_string());
+    std::fs::create_dir(folder.path().join("in")).unwrap();
+    let twice = |other: &str| said(&["enforce", "--journal", &journal, "--prometheus", other]);
+    assert_eq!(twice(&journal), "catena: --prometheus: that file is the journal\n");
+    assert_eq!(twice(&again.replace("in/..", "in/../in")), "catena: --prometheus: that file is the journal\n");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use super::table::{RECEIVED_BY_THREADS, known};
 use crate::Failure;
 use crate::arguments::DemoOptions;
 use crate::run::signals;
-use crate::streams::print;
+use crate::streams::report;
 
 /// What a container may use, in percent of one CPU: both together leave some of it idle.
 const QUOTA: f64 = 40.0;
@@ -75,7 +75,7 @@ impl From<SceneError> for Ended {
 fn play(options: &DemoOptions, is_over: impl Fn() -> bool) -> Result<(), Ended> {
     let scene = Scene::new(&[("victim".to_owned(), QUOTA), ("flooded".to_owned(), QUOTA)], &ACT)?;
     let [victim, flooded] = [0, 1].map(|number| scene.containers()[number].cgroup());
-    let say = |text: String| if options.json { Ok(()) } else { print(text).map_err(Ended::Printing) };
+    let say = |text: String| if options.json { Ok(()) } else { report(text).map_err(Ended::Printing) };
     let rate = thousands(u64::from(options.rate));
     say(format!(
         "Two containers share CPU {INSIDE}, with a quota of {QUOTA}% of it each. One, the victim, computes. The other receives\n\
@@ -100,9 +100,9 @@ fn play(options: &DemoOptions, is_over: impl Fn() -> bool) -> Result<(), Ended> 
     if options.json {
         let quota_ns = (QUOTA * 1e7) as u64;
         let turns = &turns[..];
-        let report = Report { rate: options.rate, quota_ns, victim, flooded, turns, penalty_without, penalty_with };
-        let text = serde_json::to_string(&report).map_err(|error| Ended::Printing(error.into()))?;
-        return print(text + "\n").map_err(Ended::Printing);
+        let told = Report { rate: options.rate, quota_ns, victim, flooded, turns, penalty_without, penalty_with };
+        let text = serde_json::to_string(&told).map_err(|error| Ended::Printing(error.into()))?;
+        return report(text + "\n").map_err(Ended::Printing);
     }
     say(format!(
         "\nThe victim takes {penalty_without:.2} times as long beside the flood without enforcement, {penalty_with:.2} times with it.\n"

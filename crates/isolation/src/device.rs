@@ -90,13 +90,19 @@ impl Device {
     /// When it is not there.
     pub fn find(text: &str) -> io::Result<Device> {
         let (name, namespace) = text.split_once('@').map_or((text, None), |(name, namespace)| (name, Some(namespace)));
-        let is_name = !name.is_empty() && !name.contains(['/', '.']) && !text.contains(char::is_control);
+        // As `dev_valid_name` in the kernel has it.
+        let is_name =
+            !["", ".", ".."].contains(&name) && !name.contains(['/', ':']) && !text.contains(char::is_control);
         if !is_name {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let namespace = namespace.map(|namespace| match namespace.parse::<u32>() {
-            Ok(pid) => PathBuf::from(format!("/proc/{pid}/ns/net")),
-            Err(_) => Path::new("/run/netns").join(namespace),
+        // A name that is there comes first: whoever means the process of that number sees the file's name.
+        let namespace = namespace.map(|namespace| {
+            let named = Path::new("/run/netns").join(namespace);
+            match namespace.parse::<u32>() {
+                Ok(pid) if !named.exists() => PathBuf::from(format!("/proc/{pid}/ns/net")),
+                _ => named,
+            }
         });
         let namespace =
             namespace.map(|path| Ok::<_, io::Error>((path.clone(), fs::metadata(path)?.ino()))).transpose()?;
@@ -129,6 +135,11 @@ impl Device {
     pub(crate) fn number(&self) -> io::Result<u32> {
         let text = self.within(|folder| fs::read_to_string(folder.join("ifindex")))?;
         text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    /// Return its place among locks: no other device has it.
+    pub(crate) fn place(&self) -> io::Result<u64> {
+        Ok(self.namespace_inode().unwrap_or(0) << 30 | u64::from(self.number()?))
     }
 
     /// Return the inode of its namespace.
@@ -181,6 +192,8 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_named() {
+        // VLANs have a dot.
+        assert_eq!(Device::find("no-such-dev.100").unwrap_err().kind(), io::ErrorKind::NotFound);
         for name in ["no-such-dev", "eth0@no-such-namespace", "../x", ""] {
             let error = Device::find(name).unwrap_err();
             let said = DeviceError { option: "--napi", device: name.to_owned(), error }.to_string();

@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use crate::charge::Accounts;
 use crate::choice::{self, not_enforced};
-use crate::device::{Means, Port};
+use crate::device::{Device, DeviceError, Means, Port};
 use crate::held::{Enforced, Held, Left, Step};
 use crate::journal::{Journal, Undone};
-use crate::locks::{LOCKS, Locks};
+use crate::locks::{DEVICE_LOCKS, LOCKS, Locks};
 use crate::meter::nanoseconds;
 use crate::news::News;
 use crate::quota::Hierarchies;
@@ -50,6 +50,9 @@ pub struct Enforcer {
     journal: Journal,
     /// Dropped after the journal, which restores.
     locks: Locks,
+    /// Of devices; which ones, with the inode of their cgroup.
+    devices: Locks,
+    places: Vec<(u64, u64)>,
     accounts: Accounts,
     /// The time of the last step.
     at: Instant,
@@ -89,6 +92,8 @@ impl Enforcer {
             held: Vec::new(),
             journal,
             locks,
+            devices: Locks::open(Path::new(DEVICE_LOCKS))?,
+            places: Vec::new(),
             at: now,
             followed: now,
             period: period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
@@ -129,10 +134,22 @@ impl Enforcer {
                 // Checked above.
                 continue;
             };
+            let place = Device::find(device).and_then(|device| device.place());
+            let refused = |error| DeviceError { option: means.option(), device: device.clone(), error };
+            let place = place.map_err(refused)?;
+            let period = nanoseconds(enforcer.period);
             match means {
-                Means::Threads => held.poll(device, nanoseconds(enforcer.period), &mut enforcer.journal)?,
-                Means::EarlyDrop => enforcer.news.extend(held.drop_early(device, enforcer.meter.tracer_mut())?),
+                Means::Threads => {
+                    enforcer.devices.lock(device, place)?;
+                    held.poll(device, period, &mut enforcer.journal)?;
+                }
+                // The kernel lets one have a program there, whoever it is.
+                Means::EarlyDrop => {
+                    enforcer.news.extend(held.drop_early(device, enforcer.meter.tracer_mut())?);
+                    enforcer.devices.lock(device, place)?;
+                }
             }
+            enforcer.places.push((held.inode(), place));
         }
         // What was before the quotas is nobody's to pay for, and no part of the first report.
         enforcer.meter.read()?;
@@ -176,6 +193,12 @@ impl Enforcer {
             let restored = held.let_go(&mut self.journal, self.meter.tracer_mut());
             self.news.push(News::LetGo { cgroup, why, restored });
             self.locks.unlock(inode);
+            self.places.retain(|(cgroup, place)| {
+                if *cgroup == inode {
+                    self.devices.unlock(*place);
+                }
+                *cgroup != inode
+            });
         }
         self.held = kept;
         Ok(())

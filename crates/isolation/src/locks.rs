@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// The file, the same for all.
 pub const LOCKS: &str = "/run/catena/isolate.lock";
+/// The file for devices, by [`crate::device::Device::place`].
+pub const DEVICE_LOCKS: &str = "/run/catena/isolate.devices.lock";
 /// The highest place: the kernel adds lengths to it.
 const LAST: u64 = u64::MAX >> 2;
 
@@ -30,10 +32,9 @@ pub enum LockError {
 impl fmt::Display for LockError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LockError::Held { cgroup } => write!(
-                f,
-                "another `catena isolate enforce` holds {cgroup}: end it first, or name other cgroups for this one"
-            ),
+            LockError::Held { cgroup } => {
+                write!(f, "another `catena isolate enforce` holds {cgroup}: end it first, or name others for this one")
+            }
             LockError::Io { file, error } => write!(
                 f,
                 "{}: {error}; expected a file that root can make and write, to see which cgroups others enforce",

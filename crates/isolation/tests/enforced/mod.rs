@@ -241,6 +241,14 @@ fn lets_go_of_threads(group: &Group, port: &Port, threads: impl Fn() -> String) 
     let mut enforcer = Enforcer::start(&wanted, std::slice::from_ref(port), PERIOD, &file.0).unwrap();
     enforcer.step().unwrap();
     assert_eq!((threads().trim(), enforcer.is_idle()), ("1", false));
+    // Its threads are not another run's to take.
+    let others = Group::with_quotas(&[30]).unwrap();
+    let cgroup = others[0].name().to_owned();
+    let theirs = [Wanted { cgroup: cgroup.clone(), quota: None }];
+    let refused = Enforcer::start(&theirs, &[Port { cgroup, ..port.clone() }], PERIOD, &other.0).err();
+    let said = refused.map_or_else(String::new, |error| error.to_string());
+    assert!(said.starts_with(&format!("another `catena isolate enforce` holds {}: ", port.device)), "{said}");
+    assert_eq!(threads().trim(), "1");
     group.give_long_quota();
     std::thread::sleep(PERIOD);
     enforcer.step().unwrap();
