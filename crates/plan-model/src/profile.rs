@@ -188,10 +188,10 @@ impl Cycles {
         };
         let in_turn =
             self.in_turn * (chains / OTHERS).clamp(0.0, 1.0) / (FULL_BATCH * of_a_batch).clamp(1.0, FULL_BATCH);
-        let beside = in_turn + cost(0.0, self.per_flow, self.per_batch);
-        let Some(Alone { saved, per_flow, per_batch }) = self.alone else { return beside };
+        let beside = cost(0.0, self.per_flow, self.per_batch);
+        let Some(Alone { saved, per_flow, per_batch }) = self.alone else { return in_turn + beside };
         let others = (functions / OTHERS).clamp(0.0, 1.0);
-        others * beside + (1.0 - others) * (in_turn + cost(saved, per_flow, per_batch))
+        in_turn + others * beside + (1.0 - others) * cost(saved, per_flow, per_batch)
     }
 }
 

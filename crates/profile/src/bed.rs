@@ -23,8 +23,8 @@ const STEPS: usize = 100;
 /// How long a bed runs before it is measured, at least; each flow has had three packets by then.
 const WARM_UP: Duration = Duration::from_millis(100);
 /// The least time of the packets themselves that warming up takes where flows end: by then as many have been
-/// forgotten as have begun.
-const SETTLE_NS: u64 = 3_500_000_000;
+/// forgotten as have begun: a flow lives for a second, and is forgotten one second later.
+const SETTLE_NS: u64 = 2_500_000_000;
 
 /// How long to wait for a first packet.
 const SILENCE: Duration = Duration::from_secs(10);
