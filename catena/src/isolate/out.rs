@@ -93,19 +93,18 @@ mod tests {
 
     #[test]
     fn who_reads_slowly_loses_texts_and_holds_nobody_up() {
-        let (read, reads) = channel::<()>();
+        let ((read, reads), (begin, begun)) = (channel::<()>(), channel::<()>());
         let (wrote, written) = channel();
         let mut out = Out::to(move |text| {
+            begin.send(()).map_err(io::Error::other)?;
             reads.recv().map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
             wrote.send(text.to_owned()).map_err(io::Error::other)
         });
         // Nobody reads: the first is being written, the second waits.
-        let mut sent = 0;
-        while told(out.print(format!("{sent}"))) != Printed::Lost {
-            sent += 1;
-            thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!((sent, told(out.print("lost".to_owned()))), (2, Printed::Lost));
+        assert_eq!(told(out.print("0".to_owned())), Printed::After(0));
+        begun.recv().unwrap();
+        assert_eq!(told(out.print("1".to_owned())), Printed::After(0));
+        assert_eq!([(); 2].map(|()| told(out.print("lost".to_owned()))), [Printed::Lost, Printed::Lost]);
         [(); 2].iter().for_each(|()| read.send(()).unwrap());
         assert_eq!([(); 2].map(|()| written.recv().unwrap()), ["0", "1"]);
         assert_eq!(told(out.print("2".to_owned())), Printed::After(2));
