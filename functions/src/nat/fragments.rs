@@ -1,4 +1,4 @@
-//! Later fragments follow their first: what became of the first, for a short while.
+//! Later fragments follow their first: what became of the first, for a short while (RFC 4787 §11).
 //!
 //! RFC 4787 REQ-14 asks a NAT to handle fragments in any order. Fragments in order are; later ones that come before
 //! their first are dropped and counted, so that nothing is ever held back, and nobody can fill what would hold it.
@@ -7,8 +7,14 @@ use catena_packet::wire::{Layers, checksum, vlan};
 use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Tx};
 
 use super::family::{Host, Translate};
+use super::identifications::Ident;
+use super::plan::{At, First, Kind, Next, Used};
+use super::reasons::{LOST_FIRST, UNTRANSLATABLE};
+use super::translate::{BACK, Napt, OUT, drop};
 use crate::fair_map::{self, FairMap, Grouped, Place};
 use crate::family::AddressOf;
+use crate::function::{Step, Try};
+use crate::rewrite::{self, Side};
 use crate::shares::Taken;
 
 /// By addresses and identification.
@@ -51,7 +57,7 @@ pub struct Fragments<E: Engine, F: Translate>(FairMap<E, F::Pair, Part<F::Addres
 /// The promise of a datagram's fate.
 pub type Ticket<E, F> = fair_map::Ticket<E, <F as Translate>::Pair, Part<AddressOf<F>>>;
 /// The promise of a place for it.
-pub type First<E, F> = Place<E, <F as Translate>::Pair, Part<AddressOf<F>>>;
+pub type NewPart<E, F> = Place<E, <F as Translate>::Pair, Part<AddressOf<F>>>;
 
 /// What became of a datagram: an address another, and its identification a new one, if it got one.
 pub type Became<F> = ((AddressOf<F>, AddressOf<F>), Option<u32>);
@@ -86,7 +92,7 @@ impl<E: Engine, F: Translate> Fragments<E, F> {
     }
 
     /// Ask for a place for the fate of a datagram that an inside host sends or gets.
-    pub fn want_first(&mut self, tx: &mut Tx, key: F::Pair, inside: Host) -> First<E, F> {
+    pub fn want_first(&mut self, tx: &mut Tx, key: F::Pair, inside: Host) -> NewPart<E, F> {
         self.0.want_place(tx, key, inside.words())
     }
 
@@ -100,7 +106,7 @@ impl<E: Engine, F: Translate> Fragments<E, F> {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn room(&mut self, tx: &mut Tx, first: &First<E, F>) -> Result<u16, Taken> {
+    pub fn room(&mut self, tx: &mut Tx, first: &NewPart<E, F>) -> Result<u16, Taken> {
         self.0.room(tx, first)
     }
 
@@ -114,7 +120,7 @@ impl<E: Engine, F: Translate> Fragments<E, F> {
     pub fn remember(
         &mut self,
         tx: &mut Tx,
-        first: &First<E, F>,
+        first: &NewPart<E, F>,
         room: Result<u16, Taken>,
         ((from, address), ident): Became<F>,
     ) {
@@ -137,5 +143,85 @@ impl<E: Engine, F: Translate> Fragments<E, F> {
     pub fn expire(&mut self, tx: &mut Tx, most: usize) {
         let now = tx.now;
         self.0.expire(tx, now, most, |part| part.last.saturating_add(LIFE));
+    }
+}
+
+impl<E: Engine, F: Translate> Napt<E, F> {
+    /// A later fragment, in either direction: what became of its first is asked for.
+    pub(super) fn later(&mut self, at: &mut At<'_, E, F>) -> Step {
+        let layers = at.packet.layers();
+        let side = if at.tx.gate == 0 { Side::Source } else { Side::Destination };
+        match Fragments::<E, F>::key(at.packet.data(), &layers, at.tx.gate) {
+            Some(key) => {
+                let part = self.fragments.want(at.tx, key);
+                self.then(at, Next::Part { part, side })
+            }
+            None => drop(LOST_FIRST),
+        }
+    }
+
+    /// With what became of its first.
+    pub(super) fn part(&mut self, at: &mut At<'_, E, F>, part: &Ticket<E, F>, side: Side) -> Step {
+        let Some(part) = self.fragments.get(at.tx, part) else { return drop(LOST_FIRST) };
+        let layers = at.packet.layers();
+        if !rewrite::address::<F>(at.packet.data_mut(), &layers, side, part.address, part.sum) {
+            return drop(UNTRANSLATABLE);
+        }
+        if let Some(ident) = part.ident {
+            F::set_ident(at.packet.data_mut(), usize::from(layers.l3), ident);
+        }
+        self.count(at.tx, &layers);
+        Step::Done(if side == Side::Source { OUT } else { BACK })
+    }
+
+    /// Return a first fragment, in either direction, as the later ones of its datagram find it.
+    pub(super) fn first_of(at: &At<'_, E, F>, used: Used<F>, ident: Ident<E>) -> Option<First<E, F>> {
+        let key = Fragments::<E, F>::key(at.packet.data(), &at.packet.layers(), at.tx.gate)?;
+        Some(First { key, used, ident })
+    }
+
+    /// A place is asked for, for what becomes of its datagram.
+    pub(super) fn ask_first(&mut self, at: &mut At<'_, E, F>, first: First<E, F>) -> Step {
+        self.want_first(at, first, Try::First)
+    }
+
+    fn want_first(&mut self, at: &mut At<'_, E, F>, first: First<E, F>, which: Try) -> Step {
+        let place = self.fragments.want_first(at.tx, first.key, F::host_of(first.used.inside));
+        self.then(at, Next::First { first, place, which })
+    }
+
+    /// With that place.
+    pub(super) fn first(
+        &mut self,
+        at: &mut At<'_, E, F>,
+        first: First<E, F>,
+        place: &NewPart<E, F>,
+        which: Try,
+    ) -> Step {
+        let ident = self.ident(at.tx, first.ident);
+        let room = self.fragments.room(at.tx, place);
+        if room.is_err() && which == Try::First && self.fragments.make_room(at.tx) {
+            let ident = ident.map_or(Ident::Kept, Ident::New);
+            return self.want_first(at, First { ident, ..first }, Try::Last);
+        }
+        let Some(became) = Self::rewrite_first(at, &first.used, ident) else {
+            room.into_iter().for_each(|group| self.fragments.give_up(at.tx, group));
+            return drop(UNTRANSLATABLE);
+        };
+        self.fragments.remember(at.tx, place, room, became);
+        self.count(at.tx, &at.packet.layers());
+        Step::Done(if at.tx.gate == 0 { OUT } else { BACK })
+    }
+
+    /// Rewrite a first fragment, in either direction. Returns what became of its datagram.
+    fn rewrite_first(at: &mut At<'_, E, F>, used: &Used<F>, ident: Option<u32>) -> Option<Became<F>> {
+        let (inside, _, _) = F::parts(used.inside);
+        if at.tx.gate == 0 {
+            let ident = Self::rewrite_out(at.packet, Kind::FirstFragment, &used.change, ident)?;
+            return Some(((inside, used.change.address), ident));
+        }
+        // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.
+        Self::rewrite_back(at.packet, Kind::FirstFragment, used)?;
+        Some(((used.change.address, inside), None))
     }
 }

@@ -117,6 +117,8 @@ pub enum Ident<E: Engine> {
     New(u32),
 }
 
+copied!(Ident<E: Engine>);
+
 impl<E: Engine, F: Translate> Napt<E, F> {
     /// Ask for an identification for a packet that will leave from this external address, unless it is atomic.
     pub(super) fn ask_ident(&mut self, tx: &mut Tx, packet: &Packet, source: F::Address) -> Ident<E> {

@@ -1,24 +1,40 @@
-//! The way back, and first fragments in both directions.
+//! The way back: whose mapping a packet from outside is for, whether it may come in (RFC 4787 §5), and the packet rewritten by it.
+//! What a hairpin is on its way in, it is, too, with a new source.
 
 use catena_packet::Packet;
 use catena_packet::wire::number::proto;
 use catena_packet::wire::{ports, tcp, vlan};
-use catena_state::{Engine, FlowMap, Intent, TwoKeyMap, Tx, taken};
+use catena_state::{Engine, FlowMap, Intent, TwoKeyMap, taken};
 
 use super::family::Translate;
-use super::fragments::{self, Became, Fragments};
 use super::icmp;
 use super::identifications::Ident;
-use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source};
+use super::plan::{Arrival, At, ExternalTicket, Inside, InsideTicket, Kind, Next, Plan, Source, Used};
 use super::reasons::{FILTERED, NO_MAPPING, OTHER_VLAN, UNTRANSLATABLE};
 use super::sessions::{self, Contact};
-use super::translate::{BACK, Napt, OUT, TURN, drop};
-use crate::function::{Step, Try};
-use crate::rewrite::{self, Change, Side};
+use super::translate::{BACK, Napt, drop};
+use crate::function::Step;
+use crate::rewrite::{self, Side};
 
 impl<E: Engine, F: Translate> Napt<E, F> {
+    /// Which mapping has the external endpoint was asked for: the mapping is asked for, and its session where packets are filtered.
+    /// Of a packet from outside nobody looks at the `source`.
+    pub(super) fn inward(&mut self, at: &mut At<'_, E, F>, external: &ExternalTicket<E, F>, source: Source<F>) -> Step {
+        let Some(mapping) = self.mappings.inside.found(at.tx, external, Intent::Change) else {
+            return self.turn_to(at, Inside::<E, F>::other_key(external), source);
+        };
+        let mut session = None;
+        if self.sessions.filter() {
+            let Some(remote) = Self::remote(at.packet, at.plan, source) else { return drop(UNTRANSLATABLE) };
+            let key = self.sessions.key(Inside::<E, F>::key(&mapping), remote);
+            session = Some(self.sessions.want(at.tx, key, Intent::Change));
+        }
+        let ident = self.ask_hairpin_ident(at, source);
+        self.then(at, Next::Back { mapping, session, arrival: Arrival { source, ident } })
+    }
+
     /// Return who a packet is from, as its session knows them; of one that comes back in that is its new `source`.
-    pub(super) fn remote(packet: &Packet, plan: &Plan<E, F>, source: Source<F>) -> Option<Source<F>> {
+    fn remote(packet: &Packet, plan: &Plan<E, F>, source: Source<F>) -> Option<Source<F>> {
         let (frame, layers) = (packet.data(), packet.layers());
         if plan.kind == Kind::Error {
             let about = icmp::about::<F>(frame, &layers)?;
@@ -32,170 +48,64 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         F::addresses(frame, usize::from(layers.l3)).map(|[src, _]| (src, port.unwrap_or_default()))
     }
 
-    /// From outside, with the mapping that it is for, and its session where packets are filtered.
+    /// The mapping is there, and the session where packets are filtered: the packet goes in (REQ-8).
     pub(super) fn back(
         &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        (ticket, session): (&InsideTicket<E, F>, Option<&sessions::Ticket<E, F>>),
-        (source, ident): (Source<F>, Ident<E>),
+        at: &mut At<'_, E, F>,
+        ticket: &InsideTicket<E, F>,
+        session: Option<&sessions::Ticket<E, F>>,
+        arrival: Arrival<E, F>,
     ) -> Step {
-        let now = tx.now;
-        let ident = self.ident(tx, ident);
-        let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return drop(NO_MAPPING) };
+        let now = at.tx.now;
+        let ident = self.ident(at.tx, arrival.ident);
+        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else { return drop(NO_MAPPING) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return drop(NO_MAPPING);
         }
         let inside = Inside::<E, F>::key(ticket);
-        let (address, port, _) = F::parts(inside);
-        let layers = packet.layers();
+        let layers = at.packet.layers();
         // Tags are not rewritten: in another VLAN the address is another host's, or nobody's.
-        if vlan::of(packet.data(), &layers) != Some(F::vlan(inside)) {
+        if vlan::of(at.packet.data(), &layers) != Some(F::vlan(inside)) {
             return drop(OTHER_VLAN);
         }
-        let flags = tcp::flags(packet.data(), &layers);
+        let flags = tcp::flags(at.packet.data(), &layers);
         if let Some(session) = session {
             let contact = Contact { inside, mapping: mapping.identity(), flags };
-            if !self.sessions.may(tx, session, &contact) {
+            if !self.sessions.may(at.tx, session, &contact) {
                 return drop(FILTERED);
             }
         }
-        if plan.kind != Kind::Error && layers.proto == proto::TCP {
+        if at.plan.kind != Kind::Error && layers.proto == proto::TCP {
             mapping.state = mapping.state.back(flags);
         }
-        let outward = taken(mapping).change();
-        let change = outward.back(address, port);
-        if plan.kind == Kind::FirstFragment
-            && !plan.hairpin
-            && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, tx.gate)
+        let used = Used { inside, change: taken(mapping).change() };
+        if at.plan.kind == Kind::FirstFragment
+            && !at.plan.hairpin
+            && let Some(first) = Self::first_of(at, used, Ident::Kept)
         {
-            return self.ask_first(tx, packet, plan, key, (inside, outward), (Ident::Kept, Try::First));
+            return self.ask_first(at, first);
         }
-        if plan.hairpin && Self::rewrite_hairpin(packet, plan.kind, source, ident).is_none() {
+        if at.plan.hairpin && Self::rewrite_hairpin(at.packet, at.plan.kind, arrival.source, ident).is_none() {
             return drop(UNTRANSLATABLE);
         }
-        let is_rewritten = if plan.kind == Kind::Error {
-            let (frame, sides) = (packet.data_mut(), (Side::Destination, Side::Source));
-            icmp::about::<F>(frame, &layers)
-                .and_then(|about| icmp::translate(frame, &layers, &about, sides, address, port))
-                .is_some()
-        } else {
-            rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &change)
-        };
-        if !is_rewritten {
+        if Self::rewrite_back(at.packet, at.plan.kind, &used).is_none() {
             return drop(UNTRANSLATABLE);
         }
-        if !plan.hairpin {
-            self.count(tx, &layers);
+        if !at.plan.hairpin {
+            self.count(at.tx, &layers);
         }
         Step::Done(BACK)
     }
 
-    /// From outside, or from inside with a new `source`: which mapping has the external endpoint was asked for.
-    pub(super) fn inward(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        ticket: &ExternalTicket<E, F>,
-        source: Source<F>,
-    ) -> Step {
-        let Some(found) = self.mappings.inside.found(tx, ticket, Intent::Change) else {
-            if !plan.hairpin || !self.mappings.may_be_elsewhere(Inside::<E, F>::other_key(ticket)) {
-                return drop(NO_MAPPING);
-            }
-            let ident = self.ask_hairpin_ident(tx, packet, plan, source);
-            return self.then(tx, packet, plan, Next::Turn(source, ident));
-        };
-        if !self.sessions.filter() {
-            let ident = self.ask_hairpin_ident(tx, packet, plan, source);
-            return self.then(tx, packet, plan, Next::Back(found, source, ident));
+    /// Rewrite a packet from outside, of whatever kind; `None` where its headers are not what they were.
+    pub(super) fn rewrite_back(packet: &mut Packet, kind: Kind, used: &Used<F>) -> Option<()> {
+        let (address, port, _) = F::parts(used.inside);
+        let layers = packet.layers();
+        let frame = packet.data_mut();
+        if kind == Kind::Error {
+            let about = icmp::about::<F>(frame, &layers)?;
+            return icmp::translate(frame, &layers, &about, (Side::Destination, Side::Source), address, port);
         }
-        let Some(remote) = Self::remote(packet, plan, source) else { return drop(UNTRANSLATABLE) };
-        let session = self.sessions.want(tx, self.sessions.key(Inside::<E, F>::key(&found), remote), Intent::Change);
-        let ident = self.ask_hairpin_ident(tx, packet, plan, source);
-        self.then(tx, packet, plan, Next::Filtered(found, session, source, ident))
-    }
-
-    /// From inside, to an external endpoint of another instance: it goes there as a packet from outside.
-    pub(super) fn turn(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &Plan<E, F>,
-        (source, ident): (Source<F>, Ident<E>),
-    ) -> Step {
-        let ident = self.ident(tx, ident);
-        match Self::rewrite_hairpin(packet, plan.kind, source, ident) {
-            Some(()) => {
-                // There it is counted.
-                self.uncount(tx, &packet.layers());
-                Step::Done(TURN)
-            }
-            None => drop(UNTRANSLATABLE),
-        }
-    }
-
-    /// Ask for an identification for a packet from inside that comes back in; one from outside keeps its own.
-    fn ask_hairpin_ident(&mut self, tx: &mut Tx, packet: &Packet, plan: &Plan<E, F>, source: Source<F>) -> Ident<E> {
-        if plan.hairpin { self.ask_ident(tx, packet, source.0) } else { Ident::Kept }
-    }
-
-    /// A first fragment, in either direction, whose mapping was just used: ask for a place for what becomes of its datagram.
-    pub(super) fn ask_first(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        key: F::Pair,
-        (inside, change): (F::Endpoint, Change<F::Address>),
-        (ident, which): (Ident<E>, Try),
-    ) -> Step {
-        let place = self.fragments.want_first(tx, key, F::host_of(inside));
-        self.then(tx, packet, plan, Next::First(key, place, (inside, change), ident, which))
-    }
-
-    /// The same, with that place.
-    pub(super) fn first(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        (key, place): (F::Pair, &fragments::First<E, F>),
-        (inside, change): (F::Endpoint, Change<F::Address>),
-        (ident, which): (Ident<E>, Try),
-    ) -> Step {
-        let ident = self.ident(tx, ident);
-        let room = self.fragments.room(tx, place);
-        if room.is_err() && which == Try::First && self.fragments.make_room(tx) {
-            let ident = ident.map_or(Ident::Kept, Ident::New);
-            return self.ask_first(tx, packet, plan, key, (inside, change), (ident, Try::Last));
-        }
-        let Some(became) = Self::rewrite_first(tx.gate, packet, (inside, &change), ident) else {
-            room.into_iter().for_each(|group| self.fragments.give_up(tx, group));
-            return drop(UNTRANSLATABLE);
-        };
-        self.fragments.remember(tx, place, room, became);
-        self.count(tx, &packet.layers());
-        Step::Done(if tx.gate == 0 { OUT } else { BACK })
-    }
-
-    /// Rewrite a first fragment, in either direction. Returns what became of its datagram.
-    fn rewrite_first(
-        gate: u16,
-        packet: &mut Packet,
-        (inside, change): (F::Endpoint, &Change<F::Address>),
-        ident: Option<u32>,
-    ) -> Option<Became<F>> {
-        let (address, port, _) = F::parts(inside);
-        if gate == 0 {
-            let ident = Self::rewrite_out(packet, Kind::FirstFragment, change, ident)?;
-            return Some(((address, change.address), ident));
-        }
-        // Its source stays: two hosts outside are told apart by it, and one answers for its identifications.
-        let (layers, back) = (packet.layers(), change.back(address, port));
-        let is_rewritten = rewrite::end::<F>(packet.data_mut(), &layers, Side::Destination, &back);
-        is_rewritten.then_some(((change.address, address), None))
+        rewrite::end::<F>(frame, &layers, Side::Destination, &used.change.back(address, port)).then_some(())
     }
 }

@@ -115,6 +115,7 @@ mod both;
 mod coming;
 pub mod family;
 mod fragments;
+mod hairpin;
 mod icmp;
 mod identifications;
 pub mod inward;

@@ -1,169 +1,148 @@
-//! The way out: the mapping of a packet from inside, found or made, and who it speaks to.
+//! The way out: the mapping of a packet from inside, found or made (RFC 4787 §4), and the packet rewritten by it.
 
 use catena_packet::Packet;
-use catena_packet::wire::{icmp_identifier, ports, tcp};
-use catena_state::{Engine, FlowMap, Intent, Shared, TwoKeyMap, Tx, taken};
+use catena_packet::wire::tcp;
+use catena_state::{Engine, FlowMap, Shared, taken};
 
 use super::family::Translate;
-use super::fragments::Fragments;
 use super::icmp;
 use super::identifications::Ident;
 use super::mapping::Mapping;
-use super::plan::{ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Plan, Source};
-use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, SESSION_LIMIT, TOO_MANY, UNTRANSLATABLE};
-use super::sessions::{self, Contact, NewSession};
+use super::plan::{At, ExternalTicket, Inside, InsideTicket, Kind, LeaseTicket, Next, Source, Used};
+use super::reasons::{HOST_LIMIT, NO_MAPPING, NO_PORT, TOO_MANY, UNTRANSLATABLE};
 use super::translate::{Napt, OUT, drop};
 use crate::function::{Step, Try};
 use crate::rewrite::{self, Change, Side};
 use catena_state::value::ports::{Lease, Leased};
 
 impl<E: Engine, F: Translate> Napt<E, F> {
-    /// From inside, with a mapping asked for.
-    pub(super) fn out(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        ticket: &InsideTicket<E, F>,
-    ) -> Step {
-        let now = tx.now;
-        let inside = Inside::<E, F>::key(ticket);
-        let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else {
-            return self.unmapped(tx, packet, plan, ticket);
-        };
+    /// A packet from inside, with its mapping asked for: one that lives is used, and lives on (REQ-6).
+    pub(super) fn out(&mut self, at: &mut At<'_, E, F>, ticket: &InsideTicket<E, F>) -> Step {
+        let now = at.tx.now;
+        let Some(mut mapping) = self.mappings.inside.get(at.tx, ticket) else { return self.unmapped(at, ticket) };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             std::mem::drop(mapping);
-            self.mappings.remove(tx, ticket);
-            return self.unmapped(tx, packet, plan, ticket);
+            self.mappings.remove(at.tx, ticket);
+            return self.unmapped(at, ticket);
         }
-        let flags = tcp::flags(packet.data(), &packet.layers());
-        if plan.kind != Kind::Error {
+        let flags = tcp::flags(at.packet.data(), &at.packet.layers());
+        if at.plan.kind != Kind::Error {
             mapping.last = mapping.last.max(now);
             mapping.state = mapping.state.out(flags);
         }
         let mapping = taken(mapping);
         let end = self.mappings.timeouts.end(mapping.state, mapping.last);
-        self.mappings.inside.sooner(tx, ticket, end);
-        self.used(tx, packet, plan, inside, &mapping)
+        self.mappings.inside.sooner(at.tx, ticket, end);
+        self.use_of(at, Inside::<E, F>::key(ticket), &mapping)
     }
 
-    /// From inside, with its mapping, which this packet has used.
-    fn used(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        inside: F::Endpoint,
-        mapping: &Mapping<F::Address>,
-    ) -> Step {
-        let (change, identity) = (mapping.change(), mapping.identity());
-        if plan.kind == Kind::Error || !self.sessions.filter() {
-            return self.mapped(tx, packet, plan, (inside, change));
+    /// There is no mapping: a port is asked for. Whether there is room for a mapping is looked at before: a refusal costs little
+    /// more than a look-up.
+    #[inline(never)]
+    pub(super) fn unmapped(&mut self, at: &mut At<'_, E, F>, inside: &InsideTicket<E, F>) -> Step {
+        if at.plan.kind == Kind::Error {
+            return drop(NO_MAPPING);
         }
-        let layers = packet.layers();
-        let flags = tcp::flags(packet.data(), &layers);
-        let Some([_, dst]) = F::addresses(packet.data(), usize::from(layers.l3)) else { return drop(UNTRANSLATABLE) };
-        let port = ports(packet.data(), &layers).map_or(0, |(_, dport)| dport);
-        let key = self.sessions.key(inside, (dst, port));
-        let session = self.sessions.want(tx, key, Intent::Change);
-        self.then(tx, packet, plan, Next::Noted(key, session, Contact { inside, mapping: identity, flags }, change))
-    }
-
-    /// From inside, with a session asked for where it is noted who was spoken to.
-    pub(super) fn noted(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        (key, session, contact): (F::Pair, &sessions::Ticket<E, F>, Contact<F>),
-        change: Change<F::Address>,
-    ) -> Step {
-        if !self.sessions.sent(tx, session, &contact) {
-            let new = self.sessions.want_new(tx, key);
-            return self.then(tx, packet, plan, Next::Met(key, new, contact, change, Try::First));
-        }
-        self.mapped(tx, packet, plan, (contact.inside, change))
-    }
-
-    /// From inside, the first packet to whom it is for, with a place for the session.
-    pub(super) fn met(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        (key, new, contact): (F::Pair, &NewSession<E, F>, Contact<F>),
-        (change, which): (Change<F::Address>, Try),
-    ) -> Step {
-        match self.sessions.begin(tx, new, &contact) {
-            Ok(()) => self.mapped(tx, packet, plan, (contact.inside, change)),
-            // What is over gives its room back before another is refused.
-            Err(why) if which == Try::First && self.sessions.make_room(tx, why, &mut self.mappings) => {
-                let new = self.sessions.want_new(tx, key);
-                self.then(tx, packet, plan, Next::Met(key, new, contact, change, Try::Last))
+        if self.mappings.is_full(at.tx) {
+            self.mappings.catch_up(at.tx, None);
+            if self.mappings.is_full(at.tx) {
+                return drop(TOO_MANY);
             }
-            Err(_) => drop(SESSION_LIMIT),
+        }
+        self.coming.bring(&mut self.mappings);
+        self.lease(at, inside, Try::First)
+    }
+
+    fn lease(&mut self, at: &mut At<'_, E, F>, inside: &InsideTicket<E, F>, which: Try) -> Step {
+        let host = F::host_of(Inside::<E, F>::key(inside));
+        let lease = self.mappings.ports.want(at.tx, Lease(host, self.mappings.part));
+        // Where nothing is late, a new mapping is made without a word in between: most packets of a flood need one.
+        if !E::WAITS {
+            return self.leased(at, inside, &lease, which);
+        }
+        self.then(at, Next::Leased { inside: *inside, lease, which })
+    }
+
+    /// A port was taken, the same for whoever it speaks to (REQ-1), or refused: the places of its mapping are asked for.
+    pub(super) fn leased(
+        &mut self,
+        at: &mut At<'_, E, F>,
+        inside: &InsideTicket<E, F>,
+        lease: &LeaseTicket<E>,
+        which: Try,
+    ) -> Step {
+        match self.mappings.ports.got(at.tx, lease) {
+            Leased::Port(index, port, birth) => {
+                self.mappings.claim(at.tx, index, port);
+                let to = (self.mappings.space.address(index), port);
+                let (here, there) = self.mappings.want_both(at.tx, inside, to);
+                if !E::WAITS {
+                    return self.map(at, (&here, &there), to, birth);
+                }
+                self.then(at, Next::Mapped { here, there, to, birth })
+            }
+            refused => {
+                let is_limit = refused == Leased::Limit;
+                // What is over gives its port back before another is refused.
+                let whose = is_limit.then(|| F::host_of(Inside::<E, F>::key(inside)));
+                if which == Try::First && self.mappings.catch_up(at.tx, whose) {
+                    return self.lease(at, inside, Try::Last);
+                }
+                drop(if is_limit { HOST_LIMIT } else { NO_PORT })
+            }
         }
     }
 
-    /// From inside, with a mapping that was just used, and so is not over before the packet leaves.
-    fn mapped(
+    /// The places are there: the mapping is made.
+    pub(super) fn map(
         &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        (inside, change): (F::Endpoint, Change<F::Address>),
+        at: &mut At<'_, E, F>,
+        (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
+        to: Source<F>,
+        birth: u8,
     ) -> Step {
-        let layers = packet.layers();
-        if plan.hairpin {
-            // RFC 4787 REQ-9: "A NAT MUST support hairpinning", with the external source address and port.
-            return match self.external_of(packet, plan.kind, change.port) {
-                Some(external) => {
-                    self.count(tx, &layers);
-                    let ticket = self.mappings.inside.want_other(tx, external, Intent::Change);
-                    self.then(tx, packet, plan, Next::Hairpin(ticket, (change.address, change.port)))
-                }
-                None => drop(UNTRANSLATABLE),
-            };
+        let flags = tcp::flags(at.packet.data(), &at.packet.layers());
+        match self.mappings.add(at.tx, (here, there), to, (birth, flags)) {
+            Some(mapping) => self.use_of(at, Inside::<E, F>::key(here), &mapping),
+            None => drop(TOO_MANY),
         }
-        let ident = self.ask_ident(tx, packet, change.address);
-        if plan.kind == Kind::FirstFragment
-            && let Some(key) = Fragments::<E, F>::key(packet.data(), &layers, tx.gate)
+    }
+
+    /// The packet has its mapping: where packets are filtered, whom it speaks to is noted first.
+    fn use_of(&mut self, at: &mut At<'_, E, F>, inside: F::Endpoint, mapping: &Mapping<F::Address>) -> Step {
+        let used = Used { inside, change: mapping.change() };
+        if at.plan.kind == Kind::Error || !self.sessions.filter() {
+            return self.mapped(at, used);
+        }
+        self.note(at, used, mapping.identity())
+    }
+
+    /// All that decides is there; the mapping was just used, and so is not over before the packet leaves. It comes back in, or
+    /// gets its identification.
+    pub(super) fn mapped(&mut self, at: &mut At<'_, E, F>, used: Used<F>) -> Step {
+        if at.plan.hairpin {
+            return self.come_back(at, &used.change);
+        }
+        let ident = self.ask_ident(at.tx, at.packet, used.change.address);
+        if at.plan.kind == Kind::FirstFragment
+            && let Some(first) = Self::first_of(at, used, ident)
         {
-            return self.ask_first(tx, packet, plan, key, (inside, change), (ident, Try::First));
+            return self.ask_first(at, first);
         }
         match ident {
-            ident if !E::WAITS || matches!(ident, Ident::Kept) => self.leave(tx, packet, plan, ident, &change),
-            ident => self.then(tx, packet, plan, Next::Leave(ident, change)),
+            ident if !E::WAITS || matches!(ident, Ident::Kept) => self.leave(at, &used.change, ident),
+            ident => self.then(at, Next::Leave { change: used.change, ident }),
         }
     }
 
-    /// From inside, with an identification asked for where it gets a new one.
-    pub(super) fn leave(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &Plan<E, F>,
-        ident: Ident<E>,
-        change: &Change<F::Address>,
-    ) -> Step {
-        let ident = self.ident(tx, ident);
-        if Self::rewrite_out(packet, plan.kind, change, ident).is_none() {
+    /// The packet leaves.
+    pub(super) fn leave(&mut self, at: &mut At<'_, E, F>, change: &Change<F::Address>, ident: Ident<E>) -> Step {
+        let ident = self.ident(at.tx, ident);
+        if Self::rewrite_out(at.packet, at.plan.kind, change, ident).is_none() {
             return drop(UNTRANSLATABLE);
         }
-        self.count(tx, &packet.layers());
+        self.count(at.tx, &at.packet.layers());
         Step::Done(OUT)
-    }
-
-    /// Return the external endpoint that a packet from inside goes to, when `port` is its new source port or identifier.
-    pub(super) fn external_of(&self, packet: &Packet, kind: Kind, port: u16) -> Option<F::Endpoint> {
-        let (frame, layers) = (packet.data(), packet.layers());
-        if kind == Kind::Error {
-            return icmp::about::<F>(frame, &layers)
-                .map(|about| F::endpoint(about.addresses[0], about.ports[0], about.proto));
-        }
-        let [_, dst] = F::addresses(frame, usize::from(layers.l3))?;
-        let port = ports(frame, &layers).map(|(_, dport)| dport).or(icmp_identifier(frame, &layers).map(|_| port))?;
-        Some(F::endpoint(dst, port, layers.proto))
     }
 
     /// Rewrite a packet from inside, of whatever kind, with a new identification if there is one. Returns that, if it found
@@ -185,106 +164,5 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         }
         let is_set = |ident: &u32| F::set_ident(packet.data_mut(), usize::from(layers.l3), *ident).is_some();
         Some(ident.filter(is_set))
-    }
-
-    /// Rewrite a packet from inside that comes back in, as the one it is on its way: from an external endpoint.
-    pub(super) fn rewrite_hairpin(
-        packet: &mut Packet,
-        kind: Kind,
-        source: Source<F>,
-        ident: Option<u32>,
-    ) -> Option<()> {
-        let (frame, layers) = (packet.data(), packet.layers());
-        let [src, _] = F::addresses(frame, usize::from(layers.l3))?;
-        let port = ports(frame, &layers).map(|(sport, _)| sport).or(icmp_identifier(frame, &layers));
-        // Of an error its own end and port are used alone; what that does to sums is worked out with them.
-        let change = Change::of::<F>((src, port.unwrap_or_default()), source, layers.proto);
-        Self::rewrite_out(packet, kind, &change, ident).map(|_| ())
-    }
-
-    /// From inside, and nothing is mapped: ask for a port. Whether there is room for a mapping is looked at before: a refusal
-    /// costs little more than a look-up.
-    #[inline(never)]
-    pub(super) fn unmapped(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        inside: &InsideTicket<E, F>,
-    ) -> Step {
-        if plan.kind == Kind::Error {
-            return drop(NO_MAPPING);
-        }
-        if self.mappings.is_full(tx) {
-            self.mappings.catch_up(tx, None);
-            if self.mappings.is_full(tx) {
-                return drop(TOO_MANY);
-            }
-        }
-        self.coming.bring(&mut self.mappings);
-        self.lease(tx, packet, plan, inside, Try::First)
-    }
-
-    fn lease(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        inside: &InsideTicket<E, F>,
-        which: Try,
-    ) -> Step {
-        let ticket = self.mappings.ports.want(tx, Lease(F::host_of(Inside::<E, F>::key(inside)), self.mappings.part));
-        // Where nothing is late, a new mapping is made without a word in between: most packets of a flood need one.
-        if !E::WAITS {
-            return self.leased(tx, packet, plan, (inside, ticket), which);
-        }
-        self.then(tx, packet, plan, Next::Leased(*inside, ticket, which))
-    }
-
-    /// From inside, with the places of its mapping.
-    pub(super) fn map(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        (here, there): (&InsideTicket<E, F>, &ExternalTicket<E, F>),
-        (to, birth): (Source<F>, u8),
-    ) -> Step {
-        let flags = tcp::flags(packet.data(), &packet.layers());
-        match self.mappings.add(tx, (here, there), to, (birth, flags)) {
-            Some(mapping) => self.used(tx, packet, plan, Inside::<E, F>::key(here), &mapping),
-            None => drop(TOO_MANY),
-        }
-    }
-
-    /// From inside, with a port that was taken, or refused.
-    pub(super) fn leased(
-        &mut self,
-        tx: &mut Tx,
-        packet: &mut Packet,
-        plan: &mut Plan<E, F>,
-        (inside, ticket): (&InsideTicket<E, F>, LeaseTicket<E>),
-        which: Try,
-    ) -> Step {
-        match self.mappings.ports.got(tx, &ticket) {
-            Leased::Port(index, port, birth) => {
-                self.mappings.claim(tx, index, port);
-                let to = (self.mappings.space.address(index), port);
-                let (here, there) = self.mappings.want_both(tx, inside, to);
-                if !E::WAITS {
-                    return self.map(tx, packet, plan, (&here, &there), (to, birth));
-                }
-                self.then(tx, packet, plan, Next::Mapped(here, there, to, birth))
-            }
-            refused => {
-                let is_limit = refused == Leased::Limit;
-                // What is over gives its port back before another is refused.
-                let whose = is_limit.then(|| F::host_of(Inside::<E, F>::key(inside)));
-                if which == Try::First && self.mappings.catch_up(tx, whose) {
-                    return self.lease(tx, packet, plan, inside, Try::Last);
-                }
-                drop(if is_limit { HOST_LIMIT } else { NO_PORT })
-            }
-        }
     }
 }

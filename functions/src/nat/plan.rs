@@ -1,7 +1,8 @@
-//! What *prepare* hands to *finish*: what was read of a packet, and the state that was asked for.
+//! What *prepare* hands to *finish*, and one step to the next: what was read of a packet, and the state that was asked for.
 
 use catena_dataplane::module::Verdict;
-use catena_state::{Engine, Shared};
+use catena_packet::Packet;
+use catena_state::{Engine, Shared, Tx};
 
 use super::family::Translate;
 use super::identifications::Ident;
@@ -40,34 +41,67 @@ pub enum Phase<E: Engine, F: Translate> {
 }
 
 /// What comes next for a packet, where it is too much for a plan: plans of a whole batch lie side by side, and each is
-/// moved.
+/// moved. The names are those of what has come by then.
 pub enum Next<E: Engine, F: Translate> {
     /// From inside, an endpoint without a mapping: a port for it.
-    Leased(InsideTicket<E, F>, LeaseTicket<E>, Try),
+    Leased { inside: InsideTicket<E, F>, lease: LeaseTicket<E>, which: Try },
     /// The same, with a port of an external address and what tells the lease from others: the places of its mapping.
-    Mapped(InsideTicket<E, F>, ExternalTicket<E, F>, Source<F>, u8),
+    Mapped { here: InsideTicket<E, F>, there: ExternalTicket<E, F>, to: Source<F>, birth: u8 },
     /// From inside: the session of a packet whose mapping was found.
-    Noted(F::Pair, sessions::Ticket<E, F>, Contact<F>, Change<F::Address>),
+    Noted { meeting: Meeting<F>, session: sessions::Ticket<E, F> },
     /// The same, where there was no session: a place for it.
-    Met(F::Pair, NewSession<E, F>, Contact<F>, Change<F::Address>, Try),
-    /// A first fragment, in either direction, whose mapping was found: what becomes of its datagram, and on the way out its
-    /// identification.
-    First(F::Pair, fragments::First<E, F>, (F::Endpoint, Change<F::Address>), Ident<E>, Try),
+    Met { meeting: Meeting<F>, place: NewSession<E, F>, which: Try },
     /// From inside, any other whose mapping was found: its identification.
-    Leave(Ident<E>, Change<F::Address>),
+    Leave { change: Change<F::Address>, ident: Ident<E> },
     /// To one of our own external addresses, with this as its new source: whose that is.
-    Hairpin(ExternalTicket<E, F>, Source<F>),
-    /// From outside, or with a new source and identification if it is a hairpin: its mapping.
-    Back(InsideTicket<E, F>, Source<F>, Ident<E>),
-    /// The same, and the session of a packet that is filtered.
-    Filtered(InsideTicket<E, F>, sessions::Ticket<E, F>, Source<F>, Ident<E>),
-    /// To an external address that is another instance's, with this as its new source, and with an identification.
-    Turn(Source<F>, Ident<E>),
+    Hairpin { external: ExternalTicket<E, F>, source: Source<F> },
+    /// The same, where it is another instance's.
+    Turn(Arrival<E, F>),
+    /// From outside, or a hairpin: its mapping, and its session where packets are filtered.
+    Back { mapping: InsideTicket<E, F>, session: Option<sessions::Ticket<E, F>>, arrival: Arrival<E, F> },
+    /// A first fragment, in either direction, whose mapping was found: a place for what becomes of its datagram.
+    First { first: First<E, F>, place: fragments::NewPart<E, F>, which: Try },
     /// What became of the first of a later fragment.
-    Part(fragments::Ticket<E, F>, Side),
+    Part { part: fragments::Ticket<E, F>, side: Side },
 }
 
-/// The new source of a packet that goes out and comes back in; of one from outside nobody looks at it.
+/// A mapping, as a packet has used it.
+pub struct Used<F: Translate> {
+    /// Whose it is.
+    pub inside: F::Endpoint,
+    /// What it does to packets from inside.
+    pub change: Change<F::Address>,
+}
+
+/// A packet from inside to somebody whom its sender may have spoken to before.
+pub struct Meeting<F: Translate> {
+    /// The key of their session.
+    pub key: F::Pair,
+    /// Who speaks, and what is said.
+    pub contact: Contact<F>,
+    /// The mapping that it has used.
+    pub used: Used<F>,
+}
+
+/// A packet that comes in, or comes back in.
+pub struct Arrival<E: Engine, F: Translate> {
+    /// The new source of a hairpin; of a packet from outside nobody looks at it.
+    pub source: Source<F>,
+    /// The new identification of a hairpin.
+    pub ident: Ident<E>,
+}
+
+/// A first fragment.
+pub struct First<E: Engine, F: Translate> {
+    /// The key of its datagram.
+    pub key: F::Pair,
+    /// The mapping that it has used.
+    pub used: Used<F>,
+    /// Its identification, on the way out.
+    pub ident: Ident<E>,
+}
+
+/// An external address and port: of a packet that goes out, its new source.
 pub type Source<F> = (AddressOf<F>, u16);
 
 /// What *prepare* found: the next phase, and what kind of packet it is.
@@ -78,6 +112,16 @@ pub struct Plan<E: Engine, F: Translate> {
     pub kind: Kind,
     /// To one of our own external addresses: after the way out comes the way back.
     pub hairpin: bool,
+}
+
+/// A packet on its way, as each step is given it.
+pub struct At<'a, E: Engine, F: Translate> {
+    /// Its operations.
+    pub tx: &'a mut Tx,
+    /// Itself.
+    pub packet: &'a mut Packet,
+    /// Where its way goes on.
+    pub plan: &'a mut Plan<E, F>,
 }
 
 /// What *prepare* read.
@@ -125,7 +169,7 @@ pub enum Kind {
     Error,
 }
 
-copied!(Phase<E: Engine, F: Translate>, Plan<E: Engine, F: Translate>);
+copied!(Phase<E: Engine, F: Translate>, Plan<E: Engine, F: Translate>, Used<F: Translate>);
 
 impl<E: Engine, F: Translate> Plan<E, F> {
     /// Go on with another phase.

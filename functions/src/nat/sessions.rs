@@ -7,9 +7,14 @@ use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory
 
 use super::family::Translate;
 use super::mapping::{Mappings, State, Timeouts};
+use super::plan::{At, Meeting, Next, Used};
+use super::reasons::{SESSION_LIMIT, UNTRANSLATABLE};
+use super::translate::{self, Napt};
 use crate::fair_map::{self, FairMap, Grouped, Place};
+use crate::function::{Step, Try};
 use crate::shares::Taken;
 use catena_packet::wire::vlan::Vlan;
+use catena_packet::wire::{ports, tcp};
 
 /// By inside and remote endpoint.
 pub const SESSIONS: Declaration =
@@ -197,5 +202,51 @@ impl<E: Engine, F: Translate> Sessions<E, F> {
                     && !mappings.lives(tx, Self::inside(key), session.mapping, now)
         });
         is_any_over || due > 0
+    }
+}
+
+impl<E: Engine, F: Translate> Napt<E, F> {
+    /// A packet from inside that has used its mapping: the session of it and whom it is for is asked for.
+    pub(super) fn note(&mut self, at: &mut At<'_, E, F>, used: Used<F>, mapping: (u16, u8)) -> Step {
+        let (frame, layers) = (at.packet.data(), at.packet.layers());
+        let Some([_, dst]) = F::addresses(frame, usize::from(layers.l3)) else {
+            return translate::drop(UNTRANSLATABLE);
+        };
+        let port = ports(frame, &layers).map_or(0, |(_, dport)| dport);
+        let contact = Contact { inside: used.inside, mapping, flags: tcp::flags(frame, &layers) };
+        let key = self.sessions.key(used.inside, (dst, port));
+        let session = self.sessions.want(at.tx, key, Intent::Change);
+        self.then(at, Next::Noted { meeting: Meeting { key, contact, used }, session })
+    }
+
+    /// With that session; where there is none, a place for it is asked for.
+    pub(super) fn noted(&mut self, at: &mut At<'_, E, F>, meeting: Meeting<F>, session: &Ticket<E, F>) -> Step {
+        if self.sessions.sent(at.tx, session, &meeting.contact) {
+            return self.mapped(at, meeting.used);
+        }
+        self.meet(at, meeting, Try::First)
+    }
+
+    fn meet(&mut self, at: &mut At<'_, E, F>, meeting: Meeting<F>, which: Try) -> Step {
+        let place = self.sessions.want_new(at.tx, meeting.key);
+        self.then(at, Next::Met { meeting, place, which })
+    }
+
+    /// With that place.
+    pub(super) fn met(
+        &mut self,
+        at: &mut At<'_, E, F>,
+        meeting: Meeting<F>,
+        place: &NewSession<E, F>,
+        which: Try,
+    ) -> Step {
+        match self.sessions.begin(at.tx, place, &meeting.contact) {
+            Ok(()) => self.mapped(at, meeting.used),
+            // What is over gives its room back before another is refused.
+            Err(why) if which == Try::First && self.sessions.make_room(at.tx, why, &mut self.mappings) => {
+                self.meet(at, meeting, Try::Last)
+            }
+            Err(_) => translate::drop(SESSION_LIMIT),
+        }
     }
 }

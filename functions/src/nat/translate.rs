@@ -1,4 +1,18 @@
-//! The translation of one family, packet by packet.
+//! The translation of one family, packet by packet. Its steps, in the order of RFC 4787:
+//!
+//! | Of a packet | Steps | RFC 4787 | Where |
+//! |---|---|---|---|
+//! | What it is, and whose mapping it needs | `prepare` | | here |
+//! | From inside, and needs nothing but rewriting | `plain` | §4 | here |
+//! | From inside: a mapping, found or made | `out`; `unmapped`, `leased`, `map`; then `mapped`, `leave` | §4: REQ-1, REQ-6 | `outward.rs` |
+//! | From inside: who is spoken to | `note`, `noted`, `met` | §5: REQ-8 | `sessions.rs` |
+//! | From outside: its mapping, and whether it may come in | `inward`, `back` | §5: REQ-8 | `inward.rs` |
+//! | From inside to the inside | `come_back`, then as from outside; or `turn_to`, `turn` | §6: REQ-9 | `hairpin.rs` |
+//! | An ICMP error | the same steps, by the packet that it is about | §9: REQ-12 | `icmp.rs` |
+//! | Which identification it gets | `ask_ident`, `ident` | §10, RFC 6864 | `identifications.rs` |
+//! | A fragment | `ask_first`, `first`; `later`, `part` | §11: REQ-14 | `fragments.rs` |
+//!
+//! A step asks for what the next one needs, and says which one that is ([`Next`]): a packet may have to wait between them.
 
 use std::convert::Infallible;
 
@@ -19,12 +33,11 @@ use super::icmp;
 use super::identifications::{IDENTIFICATIONS, Identifications, Numbering};
 use super::mapping::{Mappings, State};
 use super::options::Options;
-use super::plan::{Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
-use super::reasons::{LOST_FIRST, REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
+use super::plan::{At, Inside, InsideTicket, Kind, Next, Phase, Plan, Request, What};
+use super::reasons::{REASONS, TOO_DEEP, UNROUTABLE, UNTRANSLATABLE};
 use super::sessions::Sessions;
 use super::space::Space;
 use crate::function::{Function, Holding, Step, most_over};
-use crate::rewrite::{self, Side};
 use catena_state::value::ports::Used;
 
 /// Output gates: to the outside, and back to the inside.
@@ -211,73 +224,43 @@ impl<E: Engine, F: Translate> Napt<E, F> {
 
     /// All phases, and what a plain packet from inside may need beside rewriting.
     #[inline(never)]
-    fn other(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
-        match plan.phase {
+    fn other(&mut self, at: &mut At<'_, E, F>) -> Step {
+        match at.plan.phase {
             Phase::Done(verdict) => Step::Done(verdict),
-            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(tx, packet, plan, &ticket),
-            Phase::In(ticket) => self.inward(tx, packet, plan, &ticket, (self.bounds.0, 0)),
+            Phase::Plain(ticket) | Phase::Out(ticket) => self.out(at, &ticket),
+            Phase::In(ticket) => self.inward(at, &ticket, (self.bounds.0, 0)),
+            Phase::Later => self.later(at),
             Phase::Held(held) => match self.held.take(held) {
-                Some(next) => self.go_on(tx, packet, plan, next),
+                Some(next) => self.go_on(at, next),
                 None => drop(Reason::NO_PARKING),
             },
-            Phase::Later => {
-                let layers = packet.layers();
-                let side = if tx.gate == 0 { Side::Source } else { Side::Destination };
-                match Fragments::<E, F>::key(packet.data(), &layers, tx.gate) {
-                    Some(key) => {
-                        let ticket = self.fragments.want(tx, key);
-                        self.then(tx, packet, plan, Next::Part(ticket, side))
-                    }
-                    None => drop(LOST_FIRST),
-                }
-            }
         }
     }
 
     /// Hold aside what comes next for a packet, while what it has asked for comes; or go on, where nothing is late.
-    pub(super) fn then(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
+    pub(super) fn then(&mut self, at: &mut At<'_, E, F>, next: Next<E, F>) -> Step {
         if !E::WAITS {
-            return self.go_on(tx, packet, plan, next);
+            return self.go_on(at, next);
         }
         match self.held.hold(next) {
-            Some(held) => plan.then(Phase::Held(held)),
+            Some(held) => at.plan.then(Phase::Held(held)),
             None => drop(Reason::NO_PARKING),
         }
     }
 
     /// Go on with what was held aside.
-    fn go_on(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>, next: Next<E, F>) -> Step {
+    fn go_on(&mut self, at: &mut At<'_, E, F>, next: Next<E, F>) -> Step {
         match next {
-            Next::Leased(inside, ticket, which) => self.leased(tx, packet, plan, (&inside, ticket), which),
-            Next::Mapped(here, there, to, birth) => self.map(tx, packet, plan, (&here, &there), (to, birth)),
-            Next::Noted(key, session, contact, change) => {
-                self.noted(tx, packet, plan, (key, &session, contact), change)
-            }
-            Next::Met(key, new, contact, change, which) => {
-                self.met(tx, packet, plan, (key, &new, contact), (change, which))
-            }
-            Next::First(key, place, mapped, ident, which) => {
-                self.first(tx, packet, plan, (key, &place), mapped, (ident, which))
-            }
-            Next::Leave(ident, change) => self.leave(tx, packet, plan, ident, &change),
-            Next::Turn(source, ident) => self.turn(tx, packet, plan, (source, ident)),
-            Next::Hairpin(ticket, source) => self.inward(tx, packet, plan, &ticket, source),
-            Next::Back(ticket, source, ident) => self.back(tx, packet, plan, (&ticket, None), (source, ident)),
-            Next::Filtered(ticket, session, source, ident) => {
-                self.back(tx, packet, plan, (&ticket, Some(&session)), (source, ident))
-            }
-            Next::Part(ticket, side) => {
-                let Some(part) = self.fragments.get(tx, &ticket) else { return drop(LOST_FIRST) };
-                let layers = packet.layers();
-                if !rewrite::address::<F>(packet.data_mut(), &layers, side, part.address, part.sum) {
-                    return drop(UNTRANSLATABLE);
-                }
-                if let Some(ident) = part.ident {
-                    F::set_ident(packet.data_mut(), usize::from(layers.l3), ident);
-                }
-                self.count(tx, &layers);
-                Step::Done(if side == Side::Source { OUT } else { BACK })
-            }
+            Next::Leased { inside, lease, which } => self.leased(at, &inside, &lease, which),
+            Next::Mapped { here, there, to, birth } => self.map(at, (&here, &there), to, birth),
+            Next::Noted { meeting, session } => self.noted(at, meeting, &session),
+            Next::Met { meeting, place, which } => self.met(at, meeting, &place, which),
+            Next::Leave { change, ident } => self.leave(at, &change, ident),
+            Next::Hairpin { external, source } => self.inward(at, &external, source),
+            Next::Turn(arrival) => self.turn(at, arrival),
+            Next::Back { mapping, session, arrival } => self.back(at, &mapping, session.as_ref(), arrival),
+            Next::First { first, place, which } => self.first(at, first, &place, which),
+            Next::Part { part, side } => self.part(at, &part, side),
         }
     }
 
@@ -344,11 +327,11 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
         if let Phase::Plain(ticket) = plan.phase {
             match self.plain(tx, packet, &ticket) {
                 Plain::Rewritten => return Step::Done(OUT),
-                Plain::Unmapped => return self.unmapped(tx, packet, plan, &ticket),
+                Plain::Unmapped => return self.unmapped(&mut At { tx, packet, plan }, &ticket),
                 Plain::Other => {}
             }
         }
-        self.other(tx, packet, plan)
+        self.other(&mut At { tx, packet, plan })
     }
 
     fn tidy(&mut self, tx: &mut Tx, idle: bool) {
