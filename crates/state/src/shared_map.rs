@@ -98,6 +98,9 @@ pub trait Place<V: Entry> {
     /// [`Full`] when the map holds as many entries as it may.
     fn insert(&mut self, now: u64, value: V) -> Result<&mut V, Full>;
 
+    /// Take the entry out; its place is free for another.
+    fn remove(&mut self) -> Option<V>;
+
     /// Count an event: one of [`TALLIES`].
     fn tally(&mut self, event: usize);
 }

@@ -105,6 +105,10 @@ impl<K: Key, V: Entry> Place<V> for LocalPlace<'_, K, V> {
         self.map.put_in((self.slot, now), &self.place, value, until)
     }
 
+    fn remove(&mut self) -> Option<V> {
+        self.map.take(&self.place)
+    }
+
     fn tally(&mut self, event: usize) {
         self.own.tallies[event] += 1;
     }

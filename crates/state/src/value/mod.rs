@@ -1,5 +1,6 @@
 //! What values of shared objects are made of: reserved at once, bounded, and changed by operations without an allocation.
 
+pub mod by_key;
 mod counts;
 mod list;
 mod loads;
