@@ -24,12 +24,18 @@ const LONGER: u32 = 4;
 /// When there is no scene.
 pub fn rows(options: &Options) -> Result<Vec<Record>, SceneError> {
     type Measure = fn(&Options) -> Result<Record, SceneError>;
-    let all: [(&str, Measure); 5] = [
+    let all: [(&str, Measure); 7] = [
         ("2 UDP senders, 30% each", senders),
         ("1 UDP receiver, 30%", receiver),
-        ("1 UDP receiver, as much as it takes, with accounts", |options| limited(options, Turn::Accounts)),
-        ("1 UDP receiver, as much as it takes, with threads", |options| limited(options, Turn::Threads)),
-        ("1 UDP receiver, as much as it takes, with early drop", |options| limited(options, Turn::EarlyDrop)),
+        ("1 UDP receiver, as much as it takes, with accounts", |options| limited(options, Turn::Accounts, false)),
+        ("1 UDP receiver, as much as it takes, with threads", |options| limited(options, Turn::Threads, false)),
+        ("1 UDP receiver, as much as it takes, with early drop", |options| limited(options, Turn::EarlyDrop, false)),
+        ("1 UDP receiver, as much as it takes and a burst, with accounts", |options| {
+            limited(options, Turn::Accounts, true)
+        }),
+        ("1 UDP receiver, as much as it takes and a burst, with threads", |options| {
+            limited(options, Turn::Threads, true)
+        }),
     ];
     let chosen = all.into_iter().filter(|(name, _)| name.contains(&options.only));
     chosen
@@ -91,13 +97,17 @@ const PAPER_LOST: f64 = (1.0 - 1.90 / 1.93) * 100.0;
 /// Of a receiver whose need is measured: more than it has.
 const PLENTY: f64 = 60.0;
 
-/// A receiver whose quota is what it took without enforcement: it goes on receiving all the same.
-fn limited(options: &Options, enforced: Turn) -> Result<Record, SceneError> {
+/// A receiver whose quota is what it took without enforcement: it goes on receiving all the same. One that `keeps` has a burst of one
+/// period: what it did not need in one pays for what it needs more in another.
+fn limited(options: &Options, enforced: Turn, keeps: bool) -> Result<Record, SceneError> {
     let traffic = Traffic { protocol: Protocol::Udp, way: Way::In, size: DATAGRAM, rate: STEADY, count: 1 };
     let (mut lost, mut quotas) = (Vec::new(), Vec::new());
     for _ in 0..options.rounds {
         let play = |quota: f64, turn: Turn| {
             let scene = Scene::new(&[("victim".to_owned(), QUOTA), ("receiver".to_owned(), quota)], &[ACT])?;
+            if keeps {
+                scene.keep(1)?;
+            }
             let seen = scene.turn(traffic, turn, times(options), || false)?;
             Ok::<_, SceneError>((seen.received, seen.cost(scene.containers()[1].cgroup())))
         };

@@ -160,10 +160,11 @@ fn catena(folder: &Path, args: &[&str]) -> Result<String, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let program = own.with_file_name("catena");
     let mut command = Command::new(&program);
-    let output = command.args(args).current_dir(folder).stdin(Stdio::null()).output();
+    // What it says of its progress is read at once, and so is what went wrong.
+    let output = command.args(args).current_dir(folder).stdin(Stdio::null()).stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("{}: {error}; build it with `make build`", program.display()))?;
     if !output.status.success() {
-        return Err(format!("catena {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr)));
+        return Err(format!("catena {}: {}", args.join(" "), output.status));
     }
     String::from_utf8(output.stdout).map_err(|error| error.to_string())
 }

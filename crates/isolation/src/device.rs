@@ -137,6 +137,23 @@ impl Device {
         text.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
+    /// Return the device that has this number in the same namespace by now: it may have another name. `None` where it is gone.
+    pub(crate) fn by_number(&self, number: u32) -> io::Result<Option<Device>> {
+        let name = self.within(|folder| {
+            let number = number.to_string();
+            let is_it =
+                |folder: &Path| fs::read_to_string(folder.join("ifindex")).is_ok_and(|text| text.trim() == number);
+            let all = fs::read_dir(folder.parent().unwrap_or(folder))?;
+            let found = all.flatten().find(|entry| is_it(&entry.path()));
+            Ok(found.and_then(|entry| entry.file_name().into_string().ok()))
+        });
+        match name {
+            // The namespace has gone, and all of its devices.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            name => Ok(name?.map(|name| Device { name, namespace: self.namespace.clone() })),
+        }
+    }
+
     /// Return its place among locks: no other device has it.
     pub(crate) fn place(&self) -> io::Result<u64> {
         Ok(self.namespace_inode().unwrap_or(0) << 30 | u64::from(self.number()?))

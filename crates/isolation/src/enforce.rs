@@ -15,7 +15,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::charge::Accounts;
+use crate::charge::{Account, Accounts};
 use crate::choice::{self, not_enforced};
 use crate::device::{Device, DeviceError, Means, Port};
 use crate::held::{Enforced, Held, Left, Step};
@@ -173,13 +173,21 @@ impl Enforcer {
             self.followed = now;
         }
         let period = nanoseconds(self.period);
-        let step = Step { charges: &came.charges, elapsed, irqs_apart: self.meter.irqs_apart(), period };
+        let charged = came.charges.iter().filter(|(_, charge)| charge.ns > 0 || charge.hosted > 0);
+        let cgroups: Vec<u64> = charged
+            .filter_map(|(account, _)| match account {
+                Account::Cgroup(id) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        let step =
+            Step { charges: &came.charges, cgroups: &cgroups, elapsed, irqs_apart: self.meter.irqs_apart(), period };
         let mut kept = Vec::with_capacity(self.held.len());
         for mut held in std::mem::take(&mut self.held) {
             let why = match held.step(&step, &mut self.journal) {
                 Ok(news) => {
                     self.news.extend(news);
-                    if follows {
+                    if held.has_lost_threads() || follows {
                         self.news.extend(held.follow(&mut self.journal)?);
                     }
                     kept.push(held);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::below::Below;
 use crate::charge::{Account, Charge};
 use crate::device::Means;
 use crate::early::{EarlyDrop, Place};
@@ -14,7 +15,7 @@ use crate::news::News;
 use crate::quota::{Bandwidth, CpuCgroup, Inodes, LONGEST_US, QuotaError};
 use crate::rest::Rest;
 use crate::restore::is_ours;
-use crate::threaded::{Polled, ThreadedError};
+use crate::threaded::{Found, Polled, ThreadedError};
 use crate::tracer::Tracer;
 use crate::unenforced::EnforceError;
 
@@ -64,11 +65,15 @@ pub(crate) struct Held {
     /// Whether the kernel has no room for what its threads may run.
     is_crowded: bool,
     rest: Rest,
+    /// Whose packets it pays for.
+    below: Below,
 }
 
 /// What a step is about.
 pub(crate) struct Step<'a> {
     pub(crate) charges: &'a BTreeMap<Account, Charge>,
+    /// The ids of the cgroups that were charged, or worked for others.
+    pub(crate) cgroups: &'a [u64],
     /// Since the one before, and what is meant to be until the next, in ns.
     pub(crate) elapsed: u64,
     pub(crate) period: u64,
@@ -110,7 +115,7 @@ impl Held {
         let had = was.quota_us.map(|us| us * 1_000_000 / was.period_us.max(1) * 1000);
         let rate = quota.or(had).ok_or_else(|| EnforceError::NoQuota(cgroup.name().to_owned()))?;
         let inodes = cgroup.inodes()?;
-        let mut ledger = Ledger::new(rate, 1_000_000_000);
+        let mut ledger = Ledger::new(rate, 1_000_000_000).keeping(was.burst_us.saturating_mul(1000));
         let next_ns = ledger.step(&Came { elapsed: period, ..Came::default() }, most(period));
         let (usage_ns, throttled_ns) = (cgroup.usage_ns()?, cgroup.throttled_ns());
         let entry = Entry::Quota {
@@ -141,6 +146,7 @@ impl Held {
             is_cut: false,
             is_crowded: false,
             rest: Rest::default(),
+            below: Below::default(),
         })
     }
 
@@ -149,7 +155,7 @@ impl Held {
     pub(crate) fn poll(&mut self, device: &str, period: u64, journal: &mut Journal) -> Result<(), ThreadedError> {
         self.devices.push(Polled::start(device, self.cgroup.clone(), journal)?);
         let each = self.next_ns / self.devices.len() as u64;
-        for device in &self.devices {
+        for device in &mut self.devices {
             // Whatever keeps the kernel from that, the first step says it.
             _ = device.hold(each, period);
         }
@@ -197,9 +203,9 @@ impl Held {
     pub(crate) fn step(&mut self, step: &Step<'_>, journal: &mut Journal) -> Result<Vec<News>, Left> {
         self.is_it()?;
         let usage = self.cgroup.usage_ns()?;
-        let sum = |of: fn(&Charge) -> u64| -> u64 {
-            self.cgroup.ids().iter().filter_map(|id| step.charges.get(&Account::Cgroup(*id))).map(of).sum()
-        };
+        let charged = self.below.of(step.cgroups, || self.cgroup.ids());
+        let charges: Vec<&Charge> = charged.filter_map(|id| step.charges.get(&Account::Cgroup(id))).collect();
+        let sum = |of: fn(&Charge) -> u64| -> u64 { charges.iter().copied().map(of).sum() };
         let came = Came {
             elapsed: step.elapsed,
             own: usage.saturating_sub(self.usage_ns),
@@ -232,8 +238,9 @@ impl Held {
             self.write(&now, &bandwidth(processes), journal)?;
         }
         self.is_crowded = false;
-        for device in &self.devices {
-            match device.hold(receiving / self.devices.len() as u64, step.period) {
+        let each = receiving / (self.devices.len() as u64).max(1);
+        for device in &mut self.devices {
+            match device.hold(each, step.period) {
                 Ok(has_room) => self.is_crowded |= !has_room,
                 Err(error) => {
                     let why = format!("no more enforced: its threads cannot be held by SCHED_DEADLINE: {error}");
@@ -270,6 +277,12 @@ impl Held {
         Ok(())
     }
 
+    /// Return whether threads of its devices have ended since the last time: others may take their place, outside of the cgroup.
+    pub(crate) fn has_lost_threads(&mut self) -> bool {
+        let lost = self.devices.iter_mut().filter_map(|device| device.has_lost().then_some(()));
+        lost.count() > 0
+    }
+
     /// Put threads of its devices into the cgroup that are new.
     ///
     /// # Errors
@@ -278,7 +291,9 @@ impl Held {
         let mut news = Vec::new();
         for device in &mut self.devices {
             match device.follow(journal) {
-                Ok(()) => {}
+                Ok(Found::AsBefore) => {}
+                Ok(Found::SwitchedOn) => news.push(News::SwitchedOn { device: device.name() }),
+                Ok(Found::Gone) => news.push(News::DeviceGone { device: device.name() }),
                 Err(ThreadedError::Journal(error)) => return Err(error.into()),
                 Err(error) => news.push(News::Threads(error)),
             }

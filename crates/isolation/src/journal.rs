@@ -271,6 +271,14 @@ impl Journal {
         }
     }
 
+    /// Return whether threads received for a device before, by the number of its entry.
+    pub(crate) fn was_threaded(&self, number: usize) -> Option<bool> {
+        match &self.entries.get(number)?.entry {
+            Entry::Threaded { was, .. } => Some(*was),
+            _ => None,
+        }
+    }
+
     /// Undo one entry, by its number, and leave it alone from then on.
     ///
     /// One that the kernel refuses stays, to be tried again at the end.

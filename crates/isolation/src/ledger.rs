@@ -17,6 +17,8 @@ pub struct Ledger {
     /// What it may run in a period.
     quota: u64,
     period: u64,
+    /// What it keeps of what it did not want.
+    burst: i64,
     pool: Pool,
     /// With what is left of the quota that was written last.
     core: Core,
@@ -46,7 +48,16 @@ impl Ledger {
     /// When the period is 0.
     pub fn new(quota: u64, period: u64) -> Ledger {
         assert!(period > 0, "a quota is of a period");
-        Ledger { quota, period, pool: Pool::new(0), core: Core::default(), time: 0, granted: 0 }
+        Ledger { quota, period, burst: 0, pool: Pool::new(0), core: Core::default(), time: 0, granted: 0 }
+    }
+
+    /// Let the cgroup keep so much of what it does not want, for when it wants more, as the kernel's `cpu.max.burst` does. Iron
+    /// keeps nothing: a container that needs its quota on average then loses what it needs less in one period, and lacks what it
+    /// needs more in another.
+    #[must_use]
+    pub fn keeping(mut self, burst: u64) -> Ledger {
+        self.burst = signed(burst);
+        self
     }
 
     /// Take in what came, and return the quota until the next step: at most `most`, at least [`LEAST`], in whole microseconds.
@@ -66,7 +77,9 @@ impl Ledger {
         let granted = u128::from(self.quota) * self.time / u128::from(self.period);
         self.pool.quota = i64::try_from(granted - self.granted).unwrap_or(i64::MAX / 4);
         self.granted = granted;
+        let kept = if idled { self.balance().clamp(0, self.burst) } else { 0 };
         self.pool.end_period(idled);
+        self.pool.runtime += kept;
         let most = signed(most).max(LEAST) / UNIT * UNIT;
         self.pool.refill(&mut self.core, most);
         // What is no whole microsecond is given back; what the kernel's minimum gives too much is a debt.

@@ -28,8 +28,9 @@ proptest! {
         steps in prop::collection::vec(came(), 1..60),
         quota in 1..200 * MS,
         most in 0..200 * MS,
+        burst in prop_oneof![Just(0), 0..200 * MS],
     ) {
-        let mut ledger = Ledger::new(quota, PERIOD);
+        let mut ledger = Ledger::new(quota, PERIOD).keeping(burst);
         let (mut time, mut spent, mut forfeited) = (0, 0i128, 0i128);
         let mut handed_out = 0;
         for came in steps {
@@ -45,7 +46,8 @@ proptest! {
             prop_assert!(lost >= 0, "{lost} gained in {ledger:?}");
             // Only what is left over is lost, and never a debt, and only by who did not use what it had.
             let left = before - took;
-            prop_assert!(lost == 0 || (lost == left && came.own < handed_out), "{lost} of {left}: {ledger:?}");
+            let beyond = left - i128::from(burst);
+            prop_assert!(lost == 0 || (lost == beyond && came.own < handed_out), "{lost} of {left}: {ledger:?}");
             forfeited += lost;
             // The kernel's bounds, and the algorithm's: not more than is there, but for the least that the kernel takes.
             prop_assert!(next >= LEAST.unsigned_abs() && next.is_multiple_of(1000));
@@ -111,6 +113,19 @@ fn what_is_not_wanted_is_not_kept_and_a_late_step_takes_nothing() {
     assert_eq!(ledger.step(&idle, 2 * PERIOD), 30 * MS);
     let late = Came { elapsed: 2 * PERIOD, own: 30 * MS, ..Came::default() };
     assert_eq!(ledger.step(&late, 2 * PERIOD), 60 * MS);
+}
+
+#[test]
+fn who_has_a_burst_keeps_as_much_of_what_it_did_not_want() {
+    let mut ledger = Ledger::new(30 * MS, PERIOD).keeping(20 * MS);
+    ledger.step(&Came { elapsed: PERIOD, ..Came::default() }, 2 * PERIOD);
+    let quiet = Came { elapsed: PERIOD, own: 15 * MS, ..Came::default() };
+    // 15 ms are left, and 20 of the 30 that are left after that.
+    assert_eq!(ledger.step(&quiet, 2 * PERIOD), 45 * MS);
+    assert_eq!(ledger.step(&quiet, 2 * PERIOD), 50 * MS);
+    // What was kept pays for what the network takes beyond the quota.
+    let busy = Came { elapsed: PERIOD, own: 30 * MS, charged: 15 * MS, hosted: 0 };
+    assert_eq!((ledger.step(&busy, 2 * PERIOD), ledger.debt()), (35 * MS, 0));
 }
 
 #[test]

@@ -30,6 +30,16 @@ pub enum News {
     },
     /// Threads of a device could not be put into their cgroup.
     Threads(ThreadedError),
+    /// Somebody had switched off the threads that receive for a device, and they are on again.
+    SwitchedOn {
+        /// The device.
+        device: String,
+    },
+    /// A device whose packets threads received is gone.
+    DeviceGone {
+        /// The device.
+        device: String,
+    },
     /// A cgroup is no more enforced.
     LetGo {
         /// Its path.
@@ -63,6 +73,17 @@ impl fmt::Display for News {
                  its packets wait, or are dropped"
             ),
             News::Threads(error) => error.fmt(f),
+            News::SwitchedOn { device } => write!(
+                f,
+                "{} {device}: somebody else switched its threads off, and they are on again: who may do so is not held by them until \
+                 that is seen",
+                Means::Threads.option()
+            ),
+            News::DeviceGone { device } => write!(
+                f,
+                "{} {device}: the device is gone; one that takes its place is not held: begin again for that",
+                Means::Threads.option()
+            ),
             News::LetGo { cgroup, why, restored } => write!(f, "{cgroup}: {why}{restored}"),
         }
     }

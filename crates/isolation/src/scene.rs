@@ -201,6 +201,18 @@ impl Scene {
         Ok(scene)
     }
 
+    /// Let a container keep what it does not want of its quota, up to one period's.
+    ///
+    /// # Errors
+    /// The kernel's, which has no `burst` before Linux 5.14.
+    pub fn keep(&self, number: usize) -> Result<(), SceneError> {
+        let hierarchies = Hierarchies::find().map_err(EnforceError::from)?;
+        let cgroup = hierarchies.cgroup(&self.containers[number].cgroup).map_err(EnforceError::from)?;
+        let now = cgroup.read().map_err(EnforceError::from)?;
+        let burst_us = now.quota_us.unwrap_or(0);
+        Ok(cgroup.write(&crate::Bandwidth { burst_us, ..now }).map_err(EnforceError::from)?)
+    }
+
     /// Return the containers; the first is the victim.
     pub fn containers(&self) -> &[Container] {
         &self.containers

@@ -164,10 +164,26 @@ fn moved(to: &Path, pid: u32) -> io::Result<()> {
     }
 }
 
+/// What was found of a device's threads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing that is to be told.
+    AsBefore,
+    /// Somebody had switched them off: they receive again.
+    SwitchedOn,
+    /// The device is not there any more.
+    Gone,
+}
+
 /// A device whose receiving threads are kept in a cgroup.
 #[derive(Debug)]
 pub struct Polled {
     device: Device,
+    /// Its number, by which it is known when somebody gives it another name.
+    number: u32,
+    /// A thread has ended since they were looked for.
+    is_lost: bool,
+    is_gone: bool,
     cgroup: CpuCgroup,
     /// Threads that are in the cgroup, and those of devices of the same name in other namespaces.
     known: BTreeSet<Thread>,
@@ -187,7 +203,7 @@ impl Polled {
             ThreadedError::Device(DeviceError { option: Means::Threads.option(), device: device.to_owned(), error })
         };
         let found = Device::find(device).map_err(failed)?;
-        let was = threaded(&found).map_err(failed)?;
+        let (was, number) = (threaded(&found).map_err(failed)?, found.number().map_err(failed)?);
         // Names are per namespace, and the threads' are the same everywhere: those that were there are another's.
         let others = if was { BTreeSet::new() } else { receivers(&found.name) };
         let entries = vec![journal.add(Entry::Threaded { device: found.clone(), was })?];
@@ -197,19 +213,62 @@ impl Polled {
                 _ => failed(error),
             })?;
         }
-        let mut polled = Polled { device: found, cgroup, known: others, ours: BTreeMap::new(), entries };
-        polled.follow(journal)?;
+        let ours = BTreeMap::new();
+        let mut polled =
+            Polled { device: found, number, is_lost: false, is_gone: false, cgroup, known: others, ours, entries };
+        polled.look(journal)?;
         if polled.ours.is_empty() {
             return Err(ThreadedError::NoThread { device: device.to_owned() });
         }
         Ok(polled)
     }
 
-    /// Put threads into the cgroup that are new: a device that goes down and up again has others.
+    /// Return whether a thread has ended since the last time, so that it is not left for later to look for others.
+    pub(crate) fn has_lost(&mut self) -> bool {
+        std::mem::take(&mut self.is_lost)
+    }
+
+    /// Return the device's name.
+    pub(crate) fn name(&self) -> String {
+        self.device.to_string()
+    }
+
+    /// Put threads into the cgroup that are new: a device that goes down and up again has others. Where there are none any more,
+    /// somebody may have switched them off, or renamed the device, by whose name they are known.
     ///
     /// # Errors
-    /// When one cannot be moved.
-    pub fn follow(&mut self, journal: &mut Journal) -> Result<(), ThreadedError> {
+    /// When one cannot be moved, or switched on again.
+    pub(crate) fn follow(&mut self, journal: &mut Journal) -> Result<Found, ThreadedError> {
+        if self.is_gone {
+            return Ok(Found::AsBefore);
+        }
+        self.look(journal)?;
+        if !self.ours.is_empty() {
+            return Ok(Found::AsBefore);
+        }
+        let name = self.name();
+        let failed =
+            |error| ThreadedError::Device(DeviceError { option: Means::Threads.option(), device: name, error });
+        let Some(device) = self.device.by_number(self.number).map_err(failed.clone())? else {
+            self.is_gone = true;
+            return Ok(Found::Gone);
+        };
+        if device != self.device {
+            // What it was is written down by its name.
+            let was = self.entries.first().and_then(|entry| journal.was_threaded(*entry)).unwrap_or(false);
+            self.entries.push(journal.add(Entry::Threaded { device: device.clone(), was })?);
+            self.device = device;
+        }
+        let is_off = !threaded(&self.device).map_err(failed.clone())?;
+        if is_off {
+            set(&self.device, true).map_err(failed)?;
+        }
+        self.look(journal)?;
+        Ok(if is_off { Found::SwitchedOn } else { Found::AsBefore })
+    }
+
+    /// Take in the threads that there are by now.
+    fn look(&mut self, journal: &mut Journal) -> Result<(), ThreadedError> {
         let now = receivers(&self.device.name);
         self.known.retain(|thread| now.contains(thread));
         self.ours.retain(|thread, _| now.contains(thread));
@@ -240,13 +299,13 @@ impl Polled {
     ///
     /// # Errors
     /// The kernel's, of the first one that it refuses.
-    pub fn hold(&self, runtime: u64, period: u64) -> io::Result<bool> {
+    pub fn hold(&mut self, runtime: u64, period: u64) -> io::Result<bool> {
         let each = runtime / (self.ours.len() as u64).max(1);
         let mut has_room = true;
         for (pid, _) in self.ours.keys() {
             match deadline::hold(*pid, each, period) {
                 // It ended meanwhile.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => self.is_lost = true,
                 granted => has_room &= granted?.is_none_or(|granted| granted >= each.min(period) / 2),
             }
         }

@@ -2,6 +2,7 @@
 
 mod early;
 mod nested;
+mod threads;
 
 use std::fs;
 use std::net::UdpSocket;
@@ -196,26 +197,8 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
     if !has_two_cores() {
         return;
     }
-    joined_middle(&bed);
-    bed.within(Place::A, || set("eth0", ETHTOOL_SGRO, 1));
-    bed.within(Place::Middle, || set("a0", ETHTOOL_STSO, 0));
+    let Some(port) = port_of_threads(&bed, &groups[0]) else { return };
     let threads = |bed: &Testbed| bed.exec(Place::A, "cat /sys/class/net/eth0/threaded");
-    if bed
-        .exec(
-            Place::A,
-            "echo 1 > /sys/class/net/eth0/threaded && echo 0 > /sys/class/net/eth0/threaded && echo y || true",
-        )
-        .trim()
-        != "y"
-    {
-        return skip_kernel("the kernel has no threaded NAPI (Linux 5.12 or newer)");
-    }
-    let namespace = bed.exec(Place::A, "ip netns identify");
-    let port = Port {
-        device: format!("eth0@{}", namespace.trim()),
-        cgroup: groups[0].name().to_owned(),
-        means: Means::Threads,
-    };
     let _receiver = Process::start(&bed, Place::A, &groups[0], Role::SpinOn(9001, 1));
     // More than the quota can ever pay for.
     let _sender = Sender::start(&bed, 9001, 1200);
@@ -232,6 +215,21 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
     });
     assert_eq!(threads(&bed).trim(), "0");
     lets_go_of_threads(&groups[0], &port, || threads(&bed));
+}
+
+/// Return the device of a place, for whose packets threads of the kernel can receive; says so if they cannot.
+fn port_of_threads(bed: &Testbed, group: &Group) -> Option<Port> {
+    joined_middle(bed);
+    bed.within(Place::A, || set("eth0", ETHTOOL_SGRO, 1));
+    bed.within(Place::Middle, || set("a0", ETHTOOL_STSO, 0));
+    let file = "/sys/class/net/eth0/threaded";
+    if bed.exec(Place::A, &format!("echo 1 > {file} && echo 0 > {file} && echo y || true")).trim() != "y" {
+        skip_kernel("the kernel has no threaded NAPI (Linux 5.12 or newer)");
+        return None;
+    }
+    let namespace = bed.exec(Place::A, "ip netns identify");
+    let device = format!("eth0@{}", namespace.trim());
+    Some(Port { device, cgroup: group.name().to_owned(), means: Means::Threads })
 }
 
 /// Enforce until somebody else changes the quota: threads that receive are not left in the cgroup, held to its last deadline.
