@@ -24,6 +24,7 @@ use crate::locks::{DEVICE_LOCKS, LOCKS, Locks};
 use crate::meter::nanoseconds;
 use crate::news::News;
 use crate::quota::Hierarchies;
+use crate::threaded::Claimed;
 use crate::unenforced::EnforceError;
 use crate::{Interval, Meter, Row, Status};
 
@@ -53,6 +54,8 @@ pub struct Enforcer {
     /// Of devices; which ones, with the inode of their cgroup.
     devices: Locks,
     places: Vec<(u64, u64)>,
+    /// Threads of the kernel that receive for them.
+    claimed: Claimed,
     accounts: Accounts,
     /// The time of the last step.
     at: Instant,
@@ -94,6 +97,7 @@ impl Enforcer {
             locks,
             devices: Locks::open(Path::new(DEVICE_LOCKS))?,
             places: Vec::new(),
+            claimed: Claimed::new(),
             at: now,
             followed: now,
             period: period.clamp(SHORTEST_PERIOD, LONGEST_PERIOD),
@@ -141,7 +145,7 @@ impl Enforcer {
             match means {
                 Means::Threads => {
                     enforcer.devices.lock(device, place)?;
-                    held.poll(device, period, &mut enforcer.journal)?;
+                    held.poll(device, period, &mut enforcer.journal, &mut enforcer.claimed)?;
                 }
                 // The kernel lets one have a program there, whoever it is.
                 Means::EarlyDrop => {
@@ -188,7 +192,7 @@ impl Enforcer {
                 Ok(news) => {
                     self.news.extend(news);
                     if held.has_lost_threads() || follows {
-                        self.news.extend(held.follow(&mut self.journal)?);
+                        self.news.extend(held.follow(&mut self.journal, &mut self.claimed)?);
                     }
                     kept.push(held);
                     continue;

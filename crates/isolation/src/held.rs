@@ -15,7 +15,7 @@ use crate::news::News;
 use crate::quota::{Bandwidth, CpuCgroup, Inodes, LONGEST_US, QuotaError};
 use crate::rest::Rest;
 use crate::restore::is_ours;
-use crate::threaded::{Found, Polled, ThreadedError};
+use crate::threaded::{Claimed, Found, Polled, ThreadedError};
 use crate::tracer::Tracer;
 use crate::unenforced::EnforceError;
 
@@ -152,8 +152,14 @@ impl Held {
 
     /// Let threads of the kernel receive a device's packets in this cgroup, held from now on: until the first step a flood would take
     /// a CPU, and the cgroup would pay for that for seconds.
-    pub(crate) fn poll(&mut self, device: &str, period: u64, journal: &mut Journal) -> Result<(), ThreadedError> {
-        self.devices.push(Polled::start(device, self.cgroup.clone(), journal)?);
+    pub(crate) fn poll(
+        &mut self,
+        device: &str,
+        period: u64,
+        journal: &mut Journal,
+        claimed: &mut Claimed,
+    ) -> Result<(), ThreadedError> {
+        self.devices.push(Polled::start(device, self.cgroup.clone(), journal, claimed)?);
         let each = self.next_ns / self.devices.len() as u64;
         for device in &mut self.devices {
             // Whatever keeps the kernel from that, the first step says it.
@@ -287,12 +293,13 @@ impl Held {
     ///
     /// # Errors
     /// When the journal cannot be written. What goes wrong with a device is returned.
-    pub(crate) fn follow(&mut self, journal: &mut Journal) -> Result<Vec<News>, EnforceError> {
+    pub(crate) fn follow(&mut self, journal: &mut Journal, claimed: &mut Claimed) -> Result<Vec<News>, EnforceError> {
         let mut news = Vec::new();
         for device in &mut self.devices {
-            match device.follow(journal) {
+            match device.follow(journal, claimed) {
                 Ok(Found::AsBefore) => {}
                 Ok(Found::SwitchedOn) => news.push(News::SwitchedOn { device: device.name() }),
+                Ok(Found::Renamed(to)) => news.push(News::DeviceRenamed { device: device.name(), to }),
                 Ok(Found::Gone) => news.push(News::DeviceGone { device: device.name() }),
                 Err(ThreadedError::Journal(error)) => return Err(error.into()),
                 Err(error) => news.push(News::Threads(error)),

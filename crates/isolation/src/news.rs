@@ -35,6 +35,13 @@ pub enum News {
         /// The device.
         device: String,
     },
+    /// A device whose packets threads received has another name.
+    DeviceRenamed {
+        /// The name that it had.
+        device: String,
+        /// The name that it has.
+        to: String,
+    },
     /// A device whose packets threads received is gone.
     DeviceGone {
         /// The device.
@@ -75,8 +82,13 @@ impl fmt::Display for News {
             News::Threads(error) => error.fmt(f),
             News::SwitchedOn { device } => write!(
                 f,
-                "{} {device}: somebody else switched its threads off, and they are on again: who may do so is not held by them until \
-                 that is seen",
+                "{} {device}: somebody else switched its threads off; they are on again, and will be each time",
+                Means::Threads.option()
+            ),
+            News::DeviceRenamed { device, to } => write!(
+                f,
+                "{} {device}: the device is {to} by now; it is as it was before, and accounts alone hold what it receives: begin again for \
+                 threads",
                 Means::Threads.option()
             ),
             News::DeviceGone { device } => write!(

@@ -169,11 +169,17 @@ fn moved(to: &Path, pid: u32) -> io::Result<()> {
 pub(crate) enum Found {
     /// Nothing that is to be told.
     AsBefore,
-    /// Somebody had switched them off: they receive again.
+    /// Somebody had switched them off: they receive again. Found the first time only, since who may do so may do it all the time.
     SwitchedOn,
+    /// The device has this name by now. Its threads are known by its name, which may be that of others' in other namespaces: it is given
+    /// back as it was.
+    Renamed(String),
     /// The device is not there any more.
     Gone,
 }
+
+/// The threads that any device of this process has: names are per namespace, so what is new by its name may be another's.
+pub(crate) type Claimed = BTreeSet<Thread>;
 
 /// A device whose receiving threads are kept in a cgroup.
 #[derive(Debug)]
@@ -183,6 +189,9 @@ pub struct Polled {
     number: u32,
     /// A thread has ended since they were looked for.
     is_lost: bool,
+    /// It was told that they were switched off.
+    is_told: bool,
+    /// It is not followed any more.
     is_gone: bool,
     cgroup: CpuCgroup,
     /// Threads that are in the cgroup, and those of devices of the same name in other namespaces.
@@ -198,7 +207,12 @@ impl Polled {
     ///
     /// # Errors
     /// When the device or the kernel cannot do that. What was changed is in the journal.
-    pub fn start(device: &str, cgroup: CpuCgroup, journal: &mut Journal) -> Result<Polled, ThreadedError> {
+    pub(crate) fn start(
+        device: &str,
+        cgroup: CpuCgroup,
+        journal: &mut Journal,
+        claimed: &mut Claimed,
+    ) -> Result<Polled, ThreadedError> {
         let failed = |error| {
             ThreadedError::Device(DeviceError { option: Means::Threads.option(), device: device.to_owned(), error })
         };
@@ -213,10 +227,18 @@ impl Polled {
                 _ => failed(error),
             })?;
         }
-        let ours = BTreeMap::new();
-        let mut polled =
-            Polled { device: found, number, is_lost: false, is_gone: false, cgroup, known: others, ours, entries };
-        polled.look(journal)?;
+        let mut polled = Polled {
+            device: found,
+            number,
+            is_lost: false,
+            is_told: false,
+            is_gone: false,
+            cgroup,
+            known: others,
+            ours: BTreeMap::new(),
+            entries,
+        };
+        polled.look(journal, claimed)?;
         if polled.ours.is_empty() {
             return Err(ThreadedError::NoThread { device: device.to_owned() });
         }
@@ -233,17 +255,13 @@ impl Polled {
         self.device.to_string()
     }
 
-    /// Put threads into the cgroup that are new: a device that goes down and up again has others. Where there are none any more,
-    /// somebody may have switched them off, or renamed the device, by whose name they are known.
+    /// Put threads into the cgroup that are new: a device that goes down and up again has others. What somebody has switched off
+    /// is switched on again.
     ///
     /// # Errors
     /// When one cannot be moved, or switched on again.
-    pub(crate) fn follow(&mut self, journal: &mut Journal) -> Result<Found, ThreadedError> {
+    pub(crate) fn follow(&mut self, journal: &mut Journal, claimed: &mut Claimed) -> Result<Found, ThreadedError> {
         if self.is_gone {
-            return Ok(Found::AsBefore);
-        }
-        self.look(journal)?;
-        if !self.ours.is_empty() {
             return Ok(Found::AsBefore);
         }
         let name = self.name();
@@ -254,26 +272,35 @@ impl Polled {
             return Ok(Found::Gone);
         };
         if device != self.device {
-            // What it was is written down by its name.
+            self.is_gone = true;
             let was = self.entries.first().and_then(|entry| journal.was_threaded(*entry)).unwrap_or(false);
-            self.entries.push(journal.add(Entry::Threaded { device: device.clone(), was })?);
-            self.device = device;
+            set(&device, was).map_err(failed)?;
+            return Ok(Found::Renamed(device.to_string()));
         }
-        let is_off = !threaded(&self.device).map_err(failed.clone())?;
+        // Kernels differ in whether the threads end then.
+        let is_off = !threaded(&device).map_err(failed.clone())?;
         if is_off {
-            set(&self.device, true).map_err(failed)?;
+            set(&device, true).map_err(failed)?;
         }
-        self.look(journal)?;
-        Ok(if is_off { Found::SwitchedOn } else { Found::AsBefore })
+        self.look(journal, claimed)?;
+        let is_news = is_off && !self.is_told;
+        self.is_told |= is_off;
+        Ok(if is_news { Found::SwitchedOn } else { Found::AsBefore })
     }
 
     /// Take in the threads that there are by now.
-    fn look(&mut self, journal: &mut Journal) -> Result<(), ThreadedError> {
+    fn look(&mut self, journal: &mut Journal, claimed: &mut Claimed) -> Result<(), ThreadedError> {
         let now = receivers(&self.device.name);
         self.known.retain(|thread| now.contains(thread));
-        self.ours.retain(|thread, _| now.contains(thread));
+        self.ours.retain(|thread, _| {
+            let is_there = now.contains(thread);
+            if !is_there {
+                claimed.remove(thread);
+            }
+            is_there
+        });
         for thread in now {
-            if self.known.insert(thread) {
+            if self.known.insert(thread) && claimed.insert(thread) {
                 self.take(thread, journal)?;
                 self.ours.insert(thread, deadline::ran_ns(thread.0));
             }

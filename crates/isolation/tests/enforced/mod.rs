@@ -217,17 +217,22 @@ fn threads_of_the_kernel_receive_at_the_receivers_expense() {
     lets_go_of_threads(&groups[0], &port, || threads(&bed));
 }
 
-/// Return the device of a place, for whose packets threads of the kernel can receive; says so if they cannot.
+/// Return the device of the first place, for whose packets threads of the kernel can receive; says so if they cannot.
 fn port_of_threads(bed: &Testbed, group: &Group) -> Option<Port> {
     joined_middle(bed);
-    bed.within(Place::A, || set("eth0", ETHTOOL_SGRO, 1));
     bed.within(Place::Middle, || set("a0", ETHTOOL_STSO, 0));
+    port_at(bed, Place::A, group)
+}
+
+/// The same of any place.
+fn port_at(bed: &Testbed, place: Place, group: &Group) -> Option<Port> {
+    bed.within(place, || set("eth0", ETHTOOL_SGRO, 1));
     let file = "/sys/class/net/eth0/threaded";
-    if bed.exec(Place::A, &format!("echo 1 > {file} && echo 0 > {file} && echo y || true")).trim() != "y" {
+    if bed.exec(place, &format!("echo 1 > {file} && echo 0 > {file} && echo y || true")).trim() != "y" {
         skip_kernel("the kernel has no threaded NAPI (Linux 5.12 or newer)");
         return None;
     }
-    let namespace = bed.exec(Place::A, "ip netns identify");
+    let namespace = bed.exec(place, "ip netns identify");
     let device = format!("eth0@{}", namespace.trim());
     Some(Port { device, cgroup: group.name().to_owned(), means: Means::Threads })
 }
