@@ -4,6 +4,7 @@
 //! front of Module i"); [`partition`] finds their modules, [`build`](crate::build()) puts the queues there, and
 //! [`tree`] makes the dataplane's scheduler tree of the planned one.
 
+use catena_dataplane::clock;
 use catena_dataplane::pipeline::TaskId;
 use catena_dataplane::schedule::{Tree, Unit};
 use catena_plan::alpine::{SchedulerTree, tree as planned};
@@ -122,7 +123,13 @@ fn at_class(host: &mut Host, graph: &PolicyGraph, class: &str) -> Option<Cut> {
     })
 }
 
-/// Make the dataplane's tree of a planned one; `ids[n]` is task n of the plan.
+/// How long what tasks are owed is kept for them while their queue is empty, in parts of a second: longer than it takes a port
+/// that read too little to read more, and short beside what people notice.
+const OWED: u64 = 20;
+
+/// Make the dataplane's tree of a planned one; `ids[n]` is task n of the plan, and the first one the port's. That reads what there is;
+/// what it did not find it need not make up for. The others have their parts, also where it brings now too much for their queues and
+/// now too little.
 #[must_use]
 pub fn tree(wanted: &SchedulerTree, ids: &[TaskId]) -> Tree {
     let all = |children: &[SchedulerTree]| children.iter().map(|child| tree(child, ids)).collect::<Vec<_>>();
@@ -134,7 +141,8 @@ pub fn tree(wanted: &SchedulerTree, ids: &[TaskId]) -> Tree {
         },
         SchedulerTree::Priority(children) => Tree::Priority(all(children)),
         SchedulerTree::RoundRobin(children) => Tree::round_robin(all(children)),
-        SchedulerTree::Fair(children) => Tree::fair(children.iter().map(|(weight, child)| (*weight, tree(child, ids)))),
+        SchedulerTree::Fair(children) => Tree::fair(children.iter().map(|(weight, child)| (*weight, tree(child, ids))))
+            .saving(clock::hertz() / OWED, |child| !matches!(child, Tree::Task(task) if ids.first() == Some(task))),
         SchedulerTree::Limit { unit, rate, burst, child } => {
             let unit = match unit {
                 planned::Unit::Packets => Unit::Packets,

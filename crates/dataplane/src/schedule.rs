@@ -38,6 +38,9 @@ const INTERRUPTED: u64 = 16;
 /// The usual cost follows a run's by one part of so many.
 const FOLLOWS: u64 = 16;
 
+/// From here on what children used is counted from half of it: with a weight of 1 that is after half an hour.
+const MOST_USED: u64 = 1 << 62;
+
 /// A node of the scheduler tree.
 #[derive(Clone, Debug)]
 pub enum Tree {
@@ -59,6 +62,8 @@ pub struct Weighted {
     weight: u64,
     /// Cycles used, divided by the weight: the child with the least runs next.
     used: u64,
+    /// How far it may stay behind the others while it has nothing to do, in the same unit.
+    saves: u64,
     /// Had nothing to do in this look.
     idle: bool,
     /// Cycles that its runs usually take per packet, times 256; 0: not known yet.
@@ -98,11 +103,23 @@ impl Tree {
         let share = |(weight, tree): (u32, Tree)| Weighted {
             weight: u64::from(weight.max(1)),
             used: 0,
+            saves: 0,
             idle: false,
             usual: 0,
             tree,
         };
         Tree::Fair(children.into_iter().map(share).collect())
+    }
+
+    /// Let those of a fair node's children for which `who` is true save up their part of so many of the node's `cycles` while they
+    /// have nothing to do: who is brought packets by fits and starts has its part in the end. Others have it later by as much.
+    #[must_use]
+    pub fn saving(mut self, cycles: u64, who: impl Fn(&Tree) -> bool) -> Tree {
+        if let Tree::Fair(shares) = &mut self {
+            let all = shares.iter().map(|share| share.weight).sum::<u64>().max(1);
+            shares.iter_mut().filter(|share| who(&share.tree)).for_each(|share| share.saves = turns(cycles, all));
+        }
+        self
     }
 
     /// Make a node whose children take turns.
@@ -144,7 +161,7 @@ impl Tree {
         }
     }
 
-    /// Go on where a tree of the same shape, with other weights or rates, stopped: limits have what was saved up, and debts.
+    /// Go on where a tree of the same shape, with other weights or rates, stopped: who has saved up something has it, limits have debts.
     pub fn resume(&mut self, before: &Tree) {
         match (self, before) {
             (Tree::Priority(own), Tree::Priority(old)) | (Tree::RoundRobin(own, _), Tree::RoundRobin(old, _)) => {
@@ -152,7 +169,7 @@ impl Tree {
             }
             (Tree::Fair(own), Tree::Fair(old)) => {
                 for (own, old) in own.iter_mut().zip(old) {
-                    own.usual = old.usual;
+                    (own.used, own.usual) = (old.used, old.usual);
                     own.tree.resume(&old.tree);
                 }
             }
@@ -204,8 +221,13 @@ impl Weighted {
         let each = ((cycles << 8) / ran.packets.max(1)).max(1);
         let usual = if self.usual > 0 { self.usual } else { each };
         self.usual = (usual - usual / FOLLOWS + each / FOLLOWS).max(1);
-        self.used += (cycles << 10) / self.weight + 1;
+        self.used += turns(cycles, self.weight) + 1;
     }
+}
+
+/// Cycles divided by a weight, which is up to 2^32: times 2^20, so that a short run of a large weight is not rounded away.
+fn turns(cycles: u64, weight: u64) -> u64 {
+    (cycles.min(1 << 42) << 20) / weight
 }
 
 fn first<'a>(children: impl Iterator<Item = &'a mut Tree>, now: u64, leaves: &mut impl Leaves) -> Ran {
@@ -213,8 +235,8 @@ fn first<'a>(children: impl Iterator<Item = &'a mut Tree>, now: u64, leaves: &mu
 }
 
 /// Stride scheduling by cycles (Waldspurger and Weihl, "Stride Scheduling: Deterministic Proportional-Share
-/// Resource Management", §2): the child that used least runs; one that had nothing to do does not save up
-/// for later.
+/// Resource Management", §2): the child that used least runs; one that had nothing to do saves up no more for later than
+/// [`Tree::saving`] lets it.
 fn run_fair(shares: &mut [Weighted], now: u64, leaves: &mut impl Leaves) -> Ran {
     let mut served = Ran::default();
     let mut level = 0;
@@ -229,7 +251,11 @@ fn run_fair(shares: &mut [Weighted], now: u64, leaves: &mut impl Leaves) -> Ran 
     }
     for share in shares.iter_mut().filter(|s| s.idle) {
         share.idle = false;
-        share.used = share.used.max(level);
+        share.used = share.used.max(level.saturating_sub(share.saves));
+    }
+    // A worker runs for years.
+    if level > MOST_USED {
+        shares.iter_mut().for_each(|share| share.used = share.used.saturating_sub(MOST_USED / 2));
     }
     served
 }

@@ -95,6 +95,65 @@ fn whoever_wakes_up_has_nothing_saved() {
     assert_eq!(tasks.cycles, [5000, 5000]);
 }
 
+/// Two tasks, the second of which has nothing to do for 50 of 100 runs and then more than it can do: returns how many runs each had.
+fn by_fits_and_starts(mut tree: Tree) -> [u64; 2] {
+    let mut tasks = Fixed::new(&[100, 100], &[u64::MAX, 0]);
+    for run in 0..100_000 {
+        tasks.work[1] = if run % 100 < 50 { 0 } else { 1 };
+        tree.run(0, &mut tasks);
+    }
+    [0, 1].map(|i| tasks.cycles[i] / 100)
+}
+
+#[test]
+fn who_may_save_up_has_its_part_though_its_packets_come_by_fits_and_starts() {
+    let even = || Tree::fair([(1, task(0)), (1, task(1))]);
+    let second = |tree: &Tree| matches!(tree, Tree::Task(TaskId(1)));
+    let [one, other] = by_fits_and_starts(even());
+    assert!(one.abs_diff(75_000) < 10 && other.abs_diff(25_000) < 10, "{one} : {other}");
+    let [one, other] = by_fits_and_starts(even().saving(100_000, second));
+    assert!(one.abs_diff(50_000) < 10 && other.abs_diff(50_000) < 10, "{one} : {other}");
+    // Its part of 1,000 cycles are 5 runs: so many more than half of what is left.
+    let [one, other] = by_fits_and_starts(even().saving(1_000, second));
+    assert!(other.abs_diff(27_500) < 1_500 && one + other == 100_000, "{one} : {other}");
+}
+
+#[test]
+fn shares_hold_after_years() {
+    let mut tree = Tree::fair([(1, task(0)), (3, task(1))]);
+    // Each run takes more than a day of a core, and is paid for as half an hour.
+    let mut tasks = Fixed::new(&[1 << 48; 2], &[u64::MAX; 2]);
+    for _ in 0..4_000 {
+        tree.run(0, &mut tasks);
+    }
+    assert!((u64::MAX - tasks.work[0]).abs_diff(1_000) <= 2, "{}", u64::MAX - tasks.work[0]);
+}
+
+#[test]
+fn what_was_saved_up_is_kept_where_weights_change() {
+    let of = |weight| Tree::fair([(weight, task(0)), (10, task(1))]).saving(10_000, |_| true);
+    let mut tree = of(10);
+    let mut tasks = Fixed::new(&[100, 100], &[u64::MAX, 0]);
+    (0..1_000).for_each(|_| _ = tree.run(0, &mut tasks));
+    let mut next = of(11);
+    next.resume(&tree);
+    tasks.work[1] = u64::MAX;
+    (0..49).for_each(|_| _ = next.run(0, &mut tasks));
+    assert_eq!(tasks.cycles[1], 4_900);
+}
+
+#[test]
+fn who_slept_has_saved_up_no_more_than_it_may() {
+    let mut tree = Tree::fair([(1, task(0)), (3, task(1))]).saving(4_000, |_| true);
+    let mut tasks = Fixed::new(&[100, 100], &[u64::MAX, 0]);
+    (0..10_000).for_each(|_| _ = tree.run(0, &mut tasks));
+    tasks.work[1] = u64::MAX;
+    tasks.cycles = vec![0, 0];
+    // Three quarters of 4,000 cycles, and of what comes then.
+    (0..130).for_each(|_| _ = tree.run(0, &mut tasks));
+    assert!(tasks.cycles[1].abs_diff(3_000 + 7_500) <= 300, "{:?}", tasks.cycles);
+}
+
 #[test]
 fn a_removed_task_runs_no_more() {
     let inner = Tree::Priority(vec![task(1), task(2)]);

@@ -6,6 +6,9 @@
 //! stretches of 1.5 ms in which the machine was [calm]; every tenth run everything is built anew, so that the luck of
 //! where things lie in memory is among what the runs show.
 //!
+//! Functions are measured round by round, each with one build in each round: a machine that is slow for minutes, as one with other
+//! guests is, makes a part of every function's runs dear then, and not all runs of one.
+//!
 //! Traffic is of two kinds (Lemur, §5.2, footnote 6): few flows that live long, and 10,000 new flows a second; and a
 //! function whose cost grows with the flows has so many of them. A function is measured beside a [companion].
 
@@ -80,10 +83,10 @@ pub struct Measured {
     pub disturbed: f64,
 }
 
-/// A function in one setting at one size: what is measured next.
+/// A function in one setting at one size, with one build: what is measured next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// Its number, from 1; 1 are the overheads.
+    /// Its number, from 1, over all rounds; 1 are the overheads.
     pub number: usize,
     /// How many there are.
     pub of: usize,
@@ -132,19 +135,26 @@ pub fn measure(
             })
         })
         .collect();
-    let of = plans.len() + 1;
+    let builds = Builds::of(options.runs);
+    let of = plans.len() * builds.rounds() + 1;
     let mut calm = Calm::new(if options.usual_only { HASTY } else { PATIENT })?;
     tell(&Step { number: 1, of, function: None, size: 0, setting: Setting::LongLived, alone: false });
     let overheads = overheads::measure(&mut calm, options.runs.min(OVERHEAD_RUNS), options)?;
     let port = options.port.as_ref().map(|port| port.name.clone());
     let mut profile = Profile { version: VERSION, machine, port, overheads, functions: Default::default() };
-    let mut runs: Vec<(&Plan, Runs)> = Vec::new();
-    for (number, plan) in (2..).zip(&plans) {
+    let mut samples: Vec<Vec<f64>> = vec![Vec::new(); plans.len()];
+    let rounds = (1..).zip(builds).flat_map(|build| plans.iter().enumerate().map(move |plan| (build, plan)));
+    for (number, ((seed, runs), (n, plan))) in (2..).zip(rounds) {
         let Plan { function, size, setting, alone, .. } = *plan;
         tell(&Step { number, of, function: Some(function), size, setting, alone });
-        let samples = samples(plan, options, &mut calm).map_err(|error| format!("{function}: {error}"))?;
-        runs.push((plan, Runs { alone, ..figures::runs(size as f64, setting, &samples) }));
+        let taken = built(plan, options, (seed, runs), &mut calm).map_err(|error| format!("{function}: {error}"))?;
+        samples[n].extend(taken);
     }
+    let described = |(plan, samples): (&Plan, &Vec<f64>)| Runs {
+        alone: plan.alone,
+        ..figures::runs(plan.size as f64, plan.setting, samples)
+    };
+    let runs: Vec<(&Plan, Runs)> = plans.iter().zip(&samples).map(|of| (of.0, described(of))).collect();
     for plan in &plans {
         if !profile.functions.contains_key(plan.function) {
             let own = runs.iter().filter(|(of, _)| of.function == plan.function).map(|(_, runs)| runs.clone());
@@ -203,37 +213,61 @@ fn traffic(workload: &Workload, size: u64, setting: Setting) -> Traffic {
     Traffic { flows, new, parts }
 }
 
-fn samples(plan: &Plan, options: &Options, calm: &mut Calm) -> Result<Vec<f64>, String> {
+/// How many runs are made with each build of a function, build after build.
+#[derive(Clone, Copy, Debug)]
+struct Builds {
+    left: u32,
+    each: u32,
+}
+
+impl Builds {
+    fn of(runs: u32) -> Builds {
+        Builds { left: runs, each: REBUILT.min(runs / BUILDS).max(1) }
+    }
+
+    fn rounds(&self) -> usize {
+        self.left.div_ceil(self.each) as usize
+    }
+}
+
+impl Iterator for Builds {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let runs = self.each.min(self.left);
+        self.left -= runs;
+        (runs > 0).then_some(runs)
+    }
+}
+
+/// Build a function's set-up, and measure it so many times.
+fn built(plan: &Plan, options: &Options, (seed, runs): (u64, u32), calm: &mut Calm) -> Result<Vec<f64>, String> {
     let traffic = traffic(plan.workload, plan.size, plan.setting);
     let setup = (plan.workload.setup)(plan.size);
     let chain = match plan.setting {
         Setting::SmallBatches => Chain::of_a_part(&setup),
         _ => Chain::of(std::slice::from_ref(&setup)),
     };
-    let mut samples = Vec::new();
     let beside = options.beside && !plan.alone;
-    let rebuilt = REBUILT.min(options.runs / BUILDS).max(1);
-    for start in (0..options.runs).step_by(rebuilt as usize) {
-        let (seed, runs) = (u64::from(start / rebuilt) + 1, rebuilt.min(options.runs - start));
-        if let (Setting::AcrossCores, Some(other)) = (plan.setting, options.other) {
-            let companion = beside.then(|| Companion::of(traffic.flows));
-            let line = Line::new(&chain, seed, companion)?;
-            let mut across = Across::new(Far::Chain(line), traffic, other, seed)?;
-            for _ in 0..runs {
-                samples.extend(calm.run(|| Ok(across.stretch(STRETCH)?.functions))?);
-            }
-            across.end()?;
-        } else {
-            // Beside a function there is as much state of others' as otherwise, whatever part of the flows it has.
-            let mut bed = match plan.setting {
-                Setting::InTurn => turns::bed(&setup, plan.function, traffic, beside, seed)?,
-                _ => Bed::new(&chain, traffic, beside, seed)?,
-            };
-            bed.warm_up()?;
-            samples.extend(likely(runs, || calm.run(|| Ok(vec![bed.stretch(STRETCH).functions.swap_remove(0)])))?);
-            bed.nothing_lost()?;
+    if let (Setting::AcrossCores, Some(other)) = (plan.setting, options.other) {
+        let companion = beside.then(|| Companion::of(traffic.flows));
+        let line = Line::new(&chain, seed, companion)?;
+        let mut across = Across::new(Far::Chain(line), traffic, other, seed)?;
+        let mut samples = Vec::new();
+        for _ in 0..runs {
+            samples.extend(calm.run(|| Ok(across.stretch(STRETCH)?.functions))?);
         }
+        across.end()?;
+        return Ok(samples);
     }
+    // Beside a function there is as much state of others' as otherwise, whatever part of the flows it has.
+    let mut bed = match plan.setting {
+        Setting::InTurn => turns::bed(&setup, plan.function, traffic, beside, seed)?,
+        _ => Bed::new(&chain, traffic, beside, seed)?,
+    };
+    bed.warm_up()?;
+    let samples = likely(runs, || calm.run(|| Ok(vec![bed.stretch(STRETCH).functions.swap_remove(0)])))?;
+    bed.nothing_lost()?;
     Ok(samples)
 }
 
@@ -270,6 +304,15 @@ mod tests {
         beside: true,
         port: None,
     };
+
+    #[test]
+    fn runs_are_divided_into_builds() {
+        let of = |runs| Builds::of(runs).collect::<Vec<u32>>();
+        assert_eq!((of(0), of(1), of(3)), (vec![], vec![1], vec![1; 3]));
+        assert_eq!((of(10), of(12)), (vec![2; 5], vec![2; 6]));
+        assert_eq!((of(500), of(57)), (vec![10; 50], vec![10, 10, 10, 10, 10, 7]));
+        assert!((0..100).all(|runs| Builds::of(runs).rounds() == of(runs).len()));
+    }
 
     #[test]
     fn a_run_that_does_not_come_again_does_not_count_and_one_that_does_counts() {

@@ -4,10 +4,11 @@
 //! costs where it stands and how much of whom comes, and from that the weights are set anew, on all workers alike. Where workers
 //! are idle and nothing is dropped at the tasks' queues everybody has all that comes, and weights change nothing.
 //!
-//! How much the port reads follows what queues drop besides ([`reading`]), and weights of chains that a `cpu` relation names
-//! follow what is spent on their packets before those wait in a queue ([`tenants`]).
+//! How much the port reads follows what queues drop besides ([`reading`]), weights follow what came of them ([`served`]), and those
+//! of chains that a `cpu` relation names what is spent on their packets before those wait in a queue ([`tenants`]).
 
 mod reading;
+mod served;
 mod tenants;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use catena_plan::alpine::measured::Measured;
 use catena_plan::tasks::{Division, Start};
 
 use crate::tenants::Tenants as Told;
+use served::{Did, Served};
 use tenants::Tenants;
 
 /// How often weights are set, and so many times in the beginning, when nothing is known but the profile.
@@ -38,6 +40,8 @@ const SAMPLES: usize = 5;
 const ENOUGH: f64 = 1_000.0;
 /// Of whom more than this part comes beyond what it is promised, more than that is divided.
 const NEARLY: f64 = 0.05;
+/// A queue that drops more than this part of what comes is one whose task has always something to do.
+const DROPS: f64 = 0.001;
 /// Workers that spend this part of their time with packets may have more to do than they can: ports lose it.
 const BUSY: f64 = 0.8;
 /// Weights of which none changes by more than this part of itself stay as they are.
@@ -160,6 +164,9 @@ pub struct Weights {
     /// By module of the division: bits of a packet that came to the queue in front of it; 0: not known.
     bits: Vec<f64>,
     set: SchedulerTree,
+    /// By task: cycles of a packet in the weights that are set.
+    each: Vec<f64>,
+    served: Served,
     /// How many times as much of the others' cycles the port has as costs say.
     reading: f64,
     tenants: Option<Tenants>,
@@ -192,7 +199,9 @@ impl Weights {
             };
         }
         let costs = division.planned();
-        let set = division.figures().tree;
+        let planned = division.figures();
+        let set = planned.tree;
+        let each: Vec<f64> = planned.tasks.iter().map(|task| task.cycles / task.packets).collect();
         let none = |costs: &Vec<f64>| vec![Samples::default(); costs.len()];
         let samples = [&costs.modules, &costs.entrances, &costs.sources].map(none);
         let tenants = Tenants::of(&division, &shares);
@@ -207,6 +216,8 @@ impl Weights {
             tenants,
             given: set.clone(),
             set,
+            served: Served::new(each.len()),
+            each,
             reading: reading::FIRST,
             before: Counts::default(),
             looked: Instant::now(),
@@ -250,19 +261,22 @@ impl Weights {
         }
         let read = now.tasks[0].since(self.before.tasks[0]).packets;
         let least = self.least_dropped(&now, &came, seconds);
+        let did = self.did(&now, &came);
         self.before = now;
         if !busy {
             return;
         }
         if spent > BUSY * there {
             self.reading = reading::follow(self.reading, least, self.division.surplus());
+            self.served.learn(&self.set, &did, seconds * self.workers.len() as f64);
         }
         let costs = self.with_strangers(read, came.iter().sum());
-        if let Some(tree) = self.division.weighed(&costs, &came, &self.bits).filter(|tree| !is_same(tree, &self.set)) {
-            self.set = tree;
+        let again = self.division.weighed(&costs, &came, &self.bits);
+        if let Some((tree, each)) = again.filter(|(tree, _)| !is_same(tree, &self.set)) {
+            (self.set, self.each) = (tree, each);
             self.times += 1;
         }
-        let tree = reading::tree(&self.set, self.reading);
+        let tree = self.served.tree(&reading::tree(&self.set, self.reading));
         let tree = self.tenants.as_ref().map_or_else(|| tree.clone(), |tenants| tenants.divide(&tree));
         if is_same(&tree, &self.given) {
             return;
@@ -282,6 +296,19 @@ impl Weights {
         };
         let dropped = |(module, _)| (now.dropped[module] - self.before.dropped[module]) as f64 / came[module];
         self.division.related().filter(wants).map(dropped).reduce(f64::min)
+    }
+
+    /// What each task did since the last time, where so much came to the queues. Whose weight follows accounts has nothing to say here.
+    fn did(&self, now: &Counts, came: &[f64]) -> Vec<Did> {
+        let did = |(task, (start, _)): (usize, (usize, &[usize]))| Did {
+            packets: now.tasks[task].since(self.before.tasks[task]).packets,
+            bits: self.bits[start],
+            waits: came[start] >= ENOUGH
+                && (now.dropped[start] - self.before.dropped[start]) as f64 > DROPS * came[start]
+                && !self.tenants.as_ref().is_some_and(|tenants| tenants.has(task)),
+            cycles: self.each[task],
+        };
+        self.division.tasks().enumerate().map(did).collect()
     }
 
     /// Return what tenants' packets cost until now; None where there are no tenants.

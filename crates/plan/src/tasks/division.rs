@@ -372,9 +372,10 @@ impl Division {
     }
 
     /// Whose turn it is at the costs that were measured, where so many packets came to each module that a task begins at, of so many
-    /// bits (0: not known): the same tasks, weighed again. None: at these costs no weights are found.
+    /// bits (0: not known): the same tasks, weighed again, and how many cycles a packet of each takes by that. None: at these costs no
+    /// weights are found.
     #[must_use]
-    pub fn weighed(&self, costs: &Measured, came: &[f64], bits: &[f64]) -> Option<SchedulerTree> {
+    pub fn weighed(&self, costs: &Measured, came: &[f64], bits: &[f64]) -> Option<(SchedulerTree, Vec<f64>)> {
         let seen = |entries: &mut dyn Iterator<Item = usize>| {
             let told =
                 entries.filter_map(|entry| Some((*came.get(entry)?, *bits.get(entry).filter(|bits| **bits > 0.0)?)));
@@ -386,7 +387,8 @@ impl Division {
         let mixed = Alpine { graph: self.mixed(came, &bounds), ..self.alpine.clone() };
         let tasks = rates::weigh_again(&mixed, (&self.promises, &self.implied), &bounds, costs, self.options)?;
         let of = |c: usize| self.entries.iter().copied().filter(move |m| self.owners[*m] == Some(c));
-        Some(self.tree(&tasks, |c| seen(&mut of(c)).unwrap_or_else(|| self.planned_bits(c))))
+        let each = tasks.tasks.iter().map(|task| task.cycles / task.packets).collect();
+        Some((self.tree(&tasks, |c| seen(&mut of(c)).unwrap_or_else(|| self.planned_bits(c))), each))
     }
 
     /// The pipeline with as much of each chain as came, in the ratio: no less in all than was thought, for more comes than can

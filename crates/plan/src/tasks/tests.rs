@@ -253,7 +253,7 @@ fn shorter_packets_are_more_packets_of_what_is_promised() {
     let division = Division::of(&policy, &problem, 0, &placed(&[1e9, 1e9]), FEWEST, Until::default()).unwrap();
     let mut came = vec![0.0; division.modules().len()];
     division.tasks().for_each(|(start, _)| came[start] = 1e6);
-    let of = |bits: f64| division.weighed(&division.planned(), &came, &vec![bits; came.len()]).unwrap();
+    let of = |bits: f64| division.weighed(&division.planned(), &came, &vec![bits; came.len()]).unwrap().0;
     let planned = problem.chains[0].packet_bits();
     assert_eq!(of(0.0), of(planned), "what is not known is as planned");
     assert_ne!(of(planned), of(planned / 4.0));

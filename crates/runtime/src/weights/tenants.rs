@@ -116,6 +116,11 @@ impl Tenants {
         }
     }
 
+    /// Whether a task is a tenant's.
+    pub fn has(&self, task: usize) -> bool {
+        self.all.iter().any(|tenant| tenant.tasks.contains(&task))
+    }
+
     /// Return what came of the tenants so far.
     pub fn told(&self) -> Told {
         let rows = self.all.iter().map(|tenant| tenant.row.clone()).collect();
