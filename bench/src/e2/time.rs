@@ -91,16 +91,15 @@ fn whole(graph: &Graph, cores: &[u32]) -> f64 {
     })
 }
 
-/// All of them.
-pub fn records() -> Vec<Record> {
-    let mut records = hundred();
-    records.push(splits());
-    records.extend(overloaded());
-    for servers in [10, 100, 1000] {
-        records.extend(rack(servers));
-    }
-    records
-}
+/// What is timed, by name.
+pub const PARTS: [(&str, &dyn Fn() -> Vec<Record>); 6] = [
+    ("placing a hundred instances", &hundred),
+    ("splitting instances", &|| vec![splits()]),
+    ("following a plan of a thousand", &overloaded),
+    ("a rack of 10 servers", &|| rack(10)),
+    ("a rack of 100 servers", &|| rack(100)),
+    ("a rack of 1,000 servers", &|| rack(1000)),
+];
 
 /// One instance of a deployment of a thousand has too much to do: what runs then, and what has to be done; and the same followed step
 /// by step, as it is before it is shown.
