@@ -42,9 +42,9 @@ impl Served {
         promised(tree, &mut first);
         let beyond = |task: usize| {
             let Did { packets, bits, waits, cycles } = *did.get(task)?;
-            let beyond = packets - if first[task] > 0.0 { first[task] * seconds / bits } else { 0.0 };
+            let beyond = packets - if first[task] == 0.0 { 0.0 } else { first[task] * seconds / bits };
             // A tenth of what it did tells enough; less may be what a limit let through later.
-            (waits && cycles > 0.0 && beyond.is_finite() && beyond > 0.1 * packets).then_some(beyond)
+            (waits && cycles.is_normal() && beyond.is_finite() && beyond > 0.1 * packets).then_some(beyond)
         };
         self.step(tree, did, &beyond);
     }
@@ -191,7 +191,9 @@ mod tests {
         // Nor what is not known: nobody brought anything, packets without a size.
         let nothing = idle.map(|did| Did { packets: 0.0, waits: true, ..did });
         let unsized_ = did([6.0, 1.0], [400.0, 50.0]).map(|did| Did { bits: 0.0, ..did });
-        for did in [nothing, unsized_] {
+        let [without, endless] =
+            [0.0, f64::INFINITY].map(|cycles| did([6.0, 1.0], [400.0, 50.0]).map(|did| Did { cycles, ..did }));
+        for did in [nothing, unsized_, without, endless] {
             served.learn(&tree(), &did, 1.0);
             assert_eq!(served.tree(&tree()), tree());
         }
@@ -214,6 +216,13 @@ mod tests {
             &mut rates,
         );
         assert!(rates[0] == 0.0 && rates[1].is_nan() && rates[2].is_nan() && rates[3] == 9.0, "{rates:?}");
+        // So neither is corrected, whatever they do.
+        let both = SchedulerTree::Fair(vec![(1, task(1)), (1, task(2))]);
+        let beyond = SchedulerTree::Fair(vec![(60_000, task(1)), (10_000, task(2))]);
+        let together = SchedulerTree::Priority(vec![first(1_500_000, both), beyond]);
+        let mut served = Served::new(3);
+        served.learn(&together, &did([10.0, 50.0], [200.0, 100.0]), 1.0);
+        assert_eq!(served.tree(&together), together);
         // A limit among weights promises nothing.
         let mut rates = [0.0; 2];
         promised(&SchedulerTree::Fair(vec![(1, first(7, task(1))), (1, task(0))]), &mut rates);
