@@ -124,7 +124,7 @@ fn at_class(host: &mut Host, graph: &PolicyGraph, class: &str) -> Option<Cut> {
 }
 
 /// How long what tasks are owed is kept for them while their queue is empty, in parts of a second: longer than it takes a port
-/// that read too little to read more, and short beside what people notice.
+/// that read too little to read more, and short beside what people notice. Whose queue is empty for longer sleeps, and is owed nothing.
 const OWED: u64 = 20;
 
 /// Make the dataplane's tree of a planned one; `ids[n]` is task n of the plan, and the first one the port's. That reads what there is;

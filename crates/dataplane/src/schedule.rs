@@ -64,6 +64,10 @@ pub struct Weighted {
     used: u64,
     /// How far it may stay behind the others while it has nothing to do, in the same unit.
     saves: u64,
+    /// Whoever had nothing to do while the others, if all had, used so much, slept.
+    sleeps: u64,
+    /// What the children's least use was when it last ran.
+    ran: u64,
     /// Had nothing to do in this look.
     idle: bool,
     /// Cycles that its runs usually take per packet, times 256; 0: not known yet.
@@ -104,6 +108,8 @@ impl Tree {
             weight: u64::from(weight.max(1)),
             used: 0,
             saves: 0,
+            sleeps: 0,
+            ran: 0,
             idle: false,
             usual: 0,
             tree,
@@ -112,12 +118,16 @@ impl Tree {
     }
 
     /// Let those of a fair node's children for which `who` is true save up their part of so many of the node's `cycles` while they
-    /// have nothing to do: who is brought packets by fits and starts has its part in the end. Others have it later by as much.
+    /// have nothing to do: who is brought packets by fits and starts has its part in the end. Others have it later by as much. Who
+    /// had nothing to do for longer than that slept, and wakes up with nothing.
     #[must_use]
     pub fn saving(mut self, cycles: u64, who: impl Fn(&Tree) -> bool) -> Tree {
         if let Tree::Fair(shares) = &mut self {
             let all = shares.iter().map(|share| share.weight).sum::<u64>().max(1);
-            shares.iter_mut().filter(|share| who(&share.tree)).for_each(|share| share.saves = turns(cycles, all));
+            for share in shares.iter_mut().filter(|share| who(&share.tree)) {
+                let others = (all - share.weight).max(1);
+                (share.saves, share.sleeps) = (turns(cycles, all), turns(cycles, others));
+            }
         }
         self
     }
@@ -169,7 +179,7 @@ impl Tree {
             }
             (Tree::Fair(own), Tree::Fair(old)) => {
                 for (own, old) in own.iter_mut().zip(old) {
-                    (own.used, own.usual) = (old.used, old.usual);
+                    (own.used, own.usual, own.ran) = (old.used, old.usual, old.ran);
                     own.tree.resume(&old.tree);
                 }
             }
@@ -244,6 +254,7 @@ fn run_fair(shares: &mut [Weighted], now: u64, leaves: &mut impl Leaves) -> Ran 
         level = share.used;
         served = share.tree.run(now, leaves);
         if served.packets > 0 {
+            share.ran = level;
             share.pay(served);
             break;
         }
@@ -251,11 +262,15 @@ fn run_fair(shares: &mut [Weighted], now: u64, leaves: &mut impl Leaves) -> Ran 
     }
     for share in shares.iter_mut().filter(|s| s.idle) {
         share.idle = false;
-        share.used = share.used.max(level.saturating_sub(share.saves));
+        let slept = level.saturating_sub(share.ran) > share.sleeps;
+        share.used = share.used.max(if slept { level } else { level.saturating_sub(share.saves) });
     }
     // A worker runs for years.
     if level > MOST_USED {
-        shares.iter_mut().for_each(|share| share.used = share.used.saturating_sub(MOST_USED / 2));
+        for share in shares {
+            (share.used, share.ran) =
+                (share.used.saturating_sub(MOST_USED / 2), share.ran.saturating_sub(MOST_USED / 2));
+        }
     }
     served
 }

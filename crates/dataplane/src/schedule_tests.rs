@@ -113,9 +113,9 @@ fn who_may_save_up_has_its_part_though_its_packets_come_by_fits_and_starts() {
     assert!(one.abs_diff(75_000) < 10 && other.abs_diff(25_000) < 10, "{one} : {other}");
     let [one, other] = by_fits_and_starts(even().saving(100_000, second));
     assert!(one.abs_diff(50_000) < 10 && other.abs_diff(50_000) < 10, "{one} : {other}");
-    // Its part of 1,000 cycles are 5 runs: so many more than half of what is left.
-    let [one, other] = by_fits_and_starts(even().saving(1_000, second));
-    assert!(other.abs_diff(27_500) < 1_500 && one + other == 100_000, "{one} : {other}");
+    // 50 runs without anything are longer than 4,000 cycles: it slept.
+    let [one, other] = by_fits_and_starts(even().saving(4_000, second));
+    assert!(one.abs_diff(75_000) < 10 && other.abs_diff(25_000) < 10, "{one} : {other}");
 }
 
 #[test]
@@ -134,24 +134,51 @@ fn what_was_saved_up_is_kept_where_weights_change() {
     let of = |weight| Tree::fair([(weight, task(0)), (10, task(1))]).saving(10_000, |_| true);
     let mut tree = of(10);
     let mut tasks = Fixed::new(&[100, 100], &[u64::MAX, 0]);
-    (0..1_000).for_each(|_| _ = tree.run(0, &mut tasks));
+    (0..98).for_each(|_| _ = tree.run(0, &mut tasks));
     let mut next = of(11);
     next.resume(&tree);
     tasks.work[1] = u64::MAX;
     (0..49).for_each(|_| _ = next.run(0, &mut tasks));
     assert_eq!(tasks.cycles[1], 4_900);
+    // Nor does who slept wake up where they change.
+    tasks.work[1] = 0;
+    (0..200).for_each(|_| _ = next.run(0, &mut tasks));
+    let mut last = of(10);
+    last.resume(&next);
+    (tasks.work[1], tasks.cycles) = (u64::MAX, vec![0, 0]);
+    (0..100).for_each(|_| _ = last.run(0, &mut tasks));
+    assert_eq!(tasks.cycles, [5_000, 5_000]);
 }
 
 #[test]
-fn who_slept_has_saved_up_no_more_than_it_may() {
+fn nobody_saves_up_more_than_it_may() {
     let mut tree = Tree::fair([(1, task(0)), (3, task(1))]).saving(4_000, |_| true);
     let mut tasks = Fixed::new(&[100, 100], &[u64::MAX, 0]);
-    (0..10_000).for_each(|_| _ = tree.run(0, &mut tasks));
+    // One run of 30, of which it has 22 less than its part.
+    for run in 0..3_000 {
+        tasks.work[1] = u64::from(run % 30 == 29);
+        tree.run(0, &mut tasks);
+    }
     tasks.work[1] = u64::MAX;
     tasks.cycles = vec![0, 0];
     // Three quarters of 4,000 cycles, and of what comes then.
     (0..130).for_each(|_| _ = tree.run(0, &mut tasks));
     assert!(tasks.cycles[1].abs_diff(3_000 + 7_500) <= 300, "{:?}", tasks.cycles);
+}
+
+#[test]
+fn who_slept_does_not_hold_up_others_when_it_wakes() {
+    let mut tree = Tree::fair([(1, task(0)), (3, task(1))]).saving(4_000, |_| true);
+    let mut tasks = Fixed::new(&[100, 100], &[u64::MAX, 0]);
+    (0..10_000).for_each(|_| _ = tree.run(0, &mut tasks));
+    tasks.work[1] = u64::MAX;
+    let mut waited = 0;
+    for _ in 0..1_000 {
+        let before = tasks.work[0];
+        tree.run(0, &mut tasks);
+        waited = if tasks.work[0] == before { waited + 1 } else { 0 };
+        assert!(waited <= 4, "the other waits for {waited} runs, and its weight is a quarter");
+    }
 }
 
 #[test]

@@ -63,6 +63,37 @@ fn a_flood_is_charged_to_its_receiver_and_not_to_a_bystander() {
     assert_adds_up(&came);
 }
 
+/// Time in softirqs and time stolen, of all CPUs, by the kernel's own count: it looks at each tick what a CPU does.
+fn softirqs_and_stolen() -> [Duration; 2] {
+    let stat = std::fs::read_to_string("/proc/stat").unwrap();
+    let words: Vec<&str> = stat.lines().next().unwrap().split_whitespace().collect();
+    // In hundredths of a second (proc_stat(5): USER_HZ).
+    [7, 8].map(|column| Duration::from_millis(10 * words[column].parse::<u64>().unwrap()))
+}
+
+#[test]
+fn time_in_softirqs_is_what_the_kernel_counts_itself() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    joined_middle(&bed);
+    let _receiver = Process::start(&bed, Place::A, &groups[0], Role::Receive(9001));
+    let before = softirqs_and_stolen();
+    let came = during(&tracer, || {
+        let end = Instant::now() + Duration::from_secs(3);
+        while Instant::now() < end {
+            bed.within(Place::Middle, || flood(&[address(9001)], 10_000));
+        }
+    });
+    let [softirqs, stolen] = [0, 1].map(|n| (softirqs_and_stolen()[n] - before[n]).as_secs_f64());
+    // What is measured goes on while the CPU is another guest's; ticks see other softirqs, too, and miss a tenth.
+    let measured = (came.totals.receive_ns + came.totals.transmit_ns) as f64 / 1e9;
+    assert!(softirqs > 0.3, "{softirqs} s in softirqs: {came:?}");
+    assert!(
+        (0.75 * softirqs..1.25 * (softirqs + stolen)).contains(&measured),
+        "{measured} of {softirqs} s, {stolen} s stolen"
+    );
+}
+
 #[test]
 fn two_receivers_are_charged_in_the_ratio_of_their_packets() {
     let _alone = alone();

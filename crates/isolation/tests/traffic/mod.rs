@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::FromRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -175,6 +176,10 @@ pub enum Role {
     Drop(u16),
     /// Open a port, and burn CPU.
     Spin(u16),
+    /// Receive what comes to a port for a multicast group that others receive, too.
+    Join(u16),
+    /// Let others connect, and accept none.
+    Listen(u16),
     /// Accept connections, and send back what comes.
     Serve(u16),
     /// Connect, send requests, and end.
@@ -199,6 +204,8 @@ impl Role {
             Role::Receive(port) => ("receive", port),
             Role::Drop(port) => ("drop", port),
             Role::Spin(port) => ("spin", port),
+            Role::Join(port) => ("join", port),
+            Role::Listen(port) => ("listen", port),
             Role::Serve(port) => ("serve", port),
             Role::Connect(port) => ("connect", port),
             Role::Sink(port) => ("sink", port),
@@ -286,6 +293,12 @@ fn a_process() {
         std::thread::sleep(LONGEST);
         return;
     }
+    if what == "listen" {
+        let _listener = TcpListener::bind(("0.0.0.0", port)).unwrap();
+        ready("");
+        std::thread::sleep(LONGEST);
+        return;
+    }
     if what == "serve" || what == "sink" {
         let listener = TcpListener::bind(("0.0.0.0", port)).unwrap();
         ready("");
@@ -326,13 +339,13 @@ fn a_process() {
         }
         return;
     }
-    let socket = UdpSocket::bind(("0.0.0.0", port)).unwrap();
+    let socket = if what == "join" { joined(port) } else { UdpSocket::bind(("0.0.0.0", port)).unwrap() };
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     ready("");
     let mut packet = [0; 2048];
     while Instant::now() < end {
         match what {
-            "receive" => _ = socket.recv(&mut packet),
+            "receive" | "join" => _ = socket.recv(&mut packet),
             "spin" => std::hint::spin_loop(),
             _ => std::thread::sleep(Duration::from_millis(10)),
         }
@@ -386,6 +399,31 @@ pub fn joined_middle(bed: &Testbed) {
         let mac = peer.split_whitespace().find(|word| word.matches(':').count() == 5).unwrap().to_owned();
         bed.ip(place, &format!("neigh replace {address} lladdr {mac} dev {name}"));
     }
+}
+
+/// A group that host `a` is in.
+pub const MULTICAST: Ipv4Addr = Ipv4Addr::new(239, 77, 0, 1);
+
+/// A socket of the group, at a port that others have, too.
+fn joined(port: u16) -> UdpSocket {
+    let address = libc::sockaddr_in {
+        sin_family: libc::AF_INET as u16,
+        sin_port: port.to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from(MULTICAST).to_be() },
+        sin_zero: [0; 8],
+    };
+    // SAFETY: the descriptor is new and owned by nobody else; address and option are plain data of the sizes that are said.
+    let socket = unsafe {
+        let new = libc::socket(libc::AF_INET, libc::SOCK_DGRAM, 0);
+        assert!(new >= 0, "{}", std::io::Error::last_os_error());
+        let (yes, size) = (1i32, size_of::<i32>() as u32);
+        let reuse = libc::setsockopt(new, libc::SOL_SOCKET, libc::SO_REUSEADDR, (&raw const yes).cast(), size);
+        let bound = libc::bind(new, (&raw const address).cast(), size_of_val(&address) as u32);
+        assert_eq!((reuse, bound), (0, 0), "{}", std::io::Error::last_os_error());
+        UdpSocket::from_raw_fd(new)
+    };
+    socket.join_multicast_v4(&MULTICAST, &Ipv4Addr::new(10, 77, 0, 1)).unwrap();
+    socket
 }
 
 /// A port of host `a`.

@@ -1,4 +1,4 @@
-//! Whose a packet is that passes the stack twice, that is one of many sockets' in a softirq, or that answers another.
+//! Whose a packet is that passes the stack twice, that is one of many sockets' in a softirq or goes to several, or that answers another.
 
 use super::*;
 
@@ -76,4 +76,65 @@ fn an_answer_of_arp_is_not_forwarded() {
         .map(|account| came.charges.get(&account).copied().unwrap_or_default().packets);
     assert!(nobodys >= 50 && forwarded < 10, "{came:?}");
     assert_adds_up(&came);
+}
+
+#[test]
+fn a_packet_to_several_sockets_is_each_ones_for_its_part() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(3), tracer()) else { return };
+    joined_middle(&bed);
+    bed.ip(Place::Middle, "route add 239.77.0.0/16 dev a0");
+    let start = |group| Process::start(&bed, Place::A, group, Role::Join(9001));
+    let _receivers: Vec<Process> = groups[..2].iter().map(start).collect();
+    let _bystander = Process::start(&bed, Place::A, &groups[2], Role::Receive(9002));
+    let to = std::net::SocketAddr::from((traffic::MULTICAST, 9001));
+    let came = during(&tracer, || bed.within(Place::Middle, move || flood(&[to], 10_000)));
+    let [one, other, bystander] = [0, 1, 2].map(|n| charge(&came, &groups[n]));
+    // Whom the kernel gives it first has all of its way to the sockets; the other one what is done for it alone.
+    assert_eq!(one.packets + other.packets, 10_000, "{came:?}");
+    let [most, least] = [one.ns.max(other.ns), one.ns.min(other.ns)];
+    assert!(least > 10_000 * 20 && most < 20 * least, "{came:?}");
+    assert_eq!((bystander.packets, bystander.ns), (0, 0), "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn of_a_handshake_the_last_segment_is_the_listeners() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    joined_middle(&bed);
+    let _listener = Process::start(&bed, Place::A, &groups[0], Role::Listen(9001));
+    let mut open = Vec::new();
+    let came = during(&tracer, || {
+        open = bed.within(Place::Middle, || (0..50).map(|_| TcpStream::connect(address(9001)).unwrap()).collect());
+    });
+    let nobodys = came.charges.get(&Account::NoSocket).copied().unwrap_or_default();
+    let listener = charge(&came, &groups[0]);
+    assert_eq!((listener.packets, listener.drops), (50, 0), "{came:?}");
+    assert!(listener.ns > 0 && nobodys.packets >= 50, "{came:?}");
+    assert_adds_up(&came);
+}
+
+#[test]
+fn who_is_refused_and_who_pings_pay_for_no_packet_of_others() {
+    let _alone = alone();
+    let (Some(bed), Some(groups), Some(tracer)) = (Testbed::new(), Group::several(1), tracer()) else { return };
+    if !has("ping") {
+        return skip("no ping", "install iputils-ping");
+    }
+    joined_middle(&bed);
+    let _bystander = Process::start(&bed, Place::A, &groups[0], Role::Receive(9002));
+    let nobodys = |accounts: &Accounts| {
+        let of = |account| accounts.charges.get(&account).copied().unwrap_or_default().packets;
+        of(Account::NoSocket) + of(Account::Dropped)
+    };
+    let refused = during(&tracer, || {
+        bed.within(Place::Middle, || (0..50).for_each(|_| assert!(TcpStream::connect(address(9001)).is_err())));
+    });
+    let pinged = during(&tracer, || _ = bed.exec(Place::Middle, "ping -c 50 -i 0.01 10.77.0.1"));
+    for came in [refused, pinged] {
+        assert!(nobodys(&came) >= 50, "{came:?}");
+        assert_eq!((charge(&came, &groups[0]).packets, charge(&came, &groups[0]).ns), (0, 0), "{came:?}");
+        assert_adds_up(&came);
+    }
 }
