@@ -53,6 +53,23 @@ fn a_ratio_holds_where_more_comes_than_can_be_done() {
 }
 
 #[test]
+fn a_ratio_with_somebody_silent_costs_nobody_anything() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chain = "in -> Monitor() -> out";
+    let carried = |first: &str, relation: &str| {
+        let chains = format!("chain x for web {{ {first} {chain} }}\nchain y for rest {{ {chain} }}\n{relation}\n");
+        let (report, told) = run(folder.path(), &chains, &FLOOD.replace("udp:4+tcp:1", "udp:1"));
+        report["output"]["packets"].as_f64().unwrap_or_else(|| panic!("{report}: {told}"))
+    };
+    // By the letter of the ratio nothing comes through, and the worker reads in vain for the other: 3% of what it could.
+    let without = carried("", "");
+    for (first, relation) in [("", "throughput x : y = 1 : 2"), ("promise 10Mbps..", "share x : y = 1 : 2")] {
+        let with = carried(first, relation);
+        assert!(with > without / 3.0, "{with} packets with `{relation}`, {without} without");
+    }
+}
+
+#[test]
 fn a_replay_loses_nothing_to_promises() {
     let folder = tempfile::tempdir().expect("a folder");
     let chains =

@@ -123,9 +123,9 @@ fn at_class(host: &mut Host, graph: &PolicyGraph, class: &str) -> Option<Cut> {
     })
 }
 
-/// How long what tasks are owed is kept for them while their queue is empty, in parts of a second: longer than it takes a port
+/// How long what tasks are owed is kept for them while their queue is empty, in ns: longer than it takes a port
 /// that read too little to read more, and short beside what people notice. Whose queue is empty for longer sleeps, and is owed nothing.
-const OWED: u64 = 20;
+const OWED: u64 = 50_000_000;
 
 /// Make the dataplane's tree of a planned one; `ids[n]` is task n of the plan, and the first one the port's. That reads what there is;
 /// what it did not find it need not make up for. The others have their parts, also where it brings now too much for their queues and
@@ -142,7 +142,10 @@ pub fn tree(wanted: &SchedulerTree, ids: &[TaskId]) -> Tree {
         SchedulerTree::Priority(children) => Tree::Priority(all(children)),
         SchedulerTree::RoundRobin(children) => Tree::round_robin(all(children)),
         SchedulerTree::Fair(children) => Tree::fair(children.iter().map(|(weight, child)| (*weight, tree(child, ids))))
-            .saving(clock::hertz() / OWED, |child| !matches!(child, Tree::Task(task) if ids.first() == Some(task))),
+            .saving(
+                (OWED, clock::hertz() * OWED / 1_000_000_000),
+                |child| !matches!(child, Tree::Task(task) if ids.first() == Some(task)),
+            ),
         SchedulerTree::Limit { unit, rate, burst, child } => {
             let unit = match unit {
                 planned::Unit::Packets => Unit::Packets,

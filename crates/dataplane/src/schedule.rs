@@ -35,6 +35,8 @@ pub enum Unit {
 /// A run that takes so many times what is usual was interrupted: the core was another's for a while. A task does not pay
 /// for that; one of small weight would have no turn for seconds after.
 const INTERRUPTED: u64 = 16;
+/// The most cycles that a first run is paid for: it finds nothing where it needs it, and nobody knows yet what is usual.
+const FIRST: u64 = 1 << 20;
 /// The usual cost follows a run's by one part of so many.
 const FOLLOWS: u64 = 16;
 
@@ -64,9 +66,9 @@ pub struct Weighted {
     used: u64,
     /// How far it may stay behind the others while it has nothing to do, in the same unit.
     saves: u64,
-    /// Whoever had nothing to do while the others, if all had, used so much, slept.
+    /// Whoever had nothing to do for longer, in ns, slept.
     sleeps: u64,
-    /// What the children's least use was when it last ran.
+    /// When it last ran, in ns.
     ran: u64,
     /// Had nothing to do in this look.
     idle: bool,
@@ -119,14 +121,13 @@ impl Tree {
 
     /// Let those of a fair node's children for which `who` is true save up their part of so many of the node's `cycles` while they
     /// have nothing to do: who is brought packets by fits and starts has its part in the end. Others have it later by as much. Who
-    /// had nothing to do for longer than that slept, and wakes up with nothing.
+    /// had nothing to do for longer than `time`, in ns, slept, and wakes up with nothing.
     #[must_use]
-    pub fn saving(mut self, cycles: u64, who: impl Fn(&Tree) -> bool) -> Tree {
+    pub fn saving(mut self, (time, cycles): (u64, u64), who: impl Fn(&Tree) -> bool) -> Tree {
         if let Tree::Fair(shares) = &mut self {
             let all = shares.iter().map(|share| share.weight).sum::<u64>().max(1);
             for share in shares.iter_mut().filter(|share| who(&share.tree)) {
-                let others = (all - share.weight).max(1);
-                (share.saves, share.sleeps) = (turns(cycles, all), turns(cycles, others));
+                (share.saves, share.sleeps) = (turns(cycles, all), time);
             }
         }
         self
@@ -226,7 +227,7 @@ impl Tree {
 impl Weighted {
     /// Pay for a run. What is usual follows what was paid, so a task that from now on takes much more pays for it soon.
     fn pay(&mut self, ran: Ran) {
-        let most = if self.usual > 0 { self.usual.saturating_mul(INTERRUPTED * ran.packets) >> 8 } else { u64::MAX };
+        let most = if self.usual > 0 { self.usual.saturating_mul(INTERRUPTED * ran.packets) >> 8 } else { FIRST };
         let cycles = ran.cycles.min(most);
         let each = ((cycles << 8) / ran.packets.max(1)).max(1);
         let usual = if self.usual > 0 { self.usual } else { each };
@@ -254,7 +255,7 @@ fn run_fair(shares: &mut [Weighted], now: u64, leaves: &mut impl Leaves) -> Ran 
         level = share.used;
         served = share.tree.run(now, leaves);
         if served.packets > 0 {
-            share.ran = level;
+            share.ran = now;
             share.pay(served);
             break;
         }
@@ -262,15 +263,12 @@ fn run_fair(shares: &mut [Weighted], now: u64, leaves: &mut impl Leaves) -> Ran 
     }
     for share in shares.iter_mut().filter(|s| s.idle) {
         share.idle = false;
-        let slept = level.saturating_sub(share.ran) > share.sleeps;
+        let slept = now.saturating_sub(share.ran) > share.sleeps;
         share.used = share.used.max(if slept { level } else { level.saturating_sub(share.saves) });
     }
     // A worker runs for years.
     if level > MOST_USED {
-        for share in shares {
-            (share.used, share.ran) =
-                (share.used.saturating_sub(MOST_USED / 2), share.ran.saturating_sub(MOST_USED / 2));
-        }
+        shares.iter_mut().for_each(|share| share.used = share.used.saturating_sub(MOST_USED / 2));
     }
     served
 }

@@ -56,6 +56,7 @@ pub struct Watched {
     ids: Vec<TaskId>,
     /// Tasks that the plan does not know.
     others: Vec<TaskId>,
+    beside: Vec<Arc<TaskCounters>>,
 }
 
 impl Watched {
@@ -67,11 +68,11 @@ impl Watched {
         }
         let counters =
             |id: &TaskId| pipeline.tasks().find(|(task, _)| task == id).map(|(_, t)| Arc::clone(t.counters()));
-        let tasks = ids.iter().filter_map(counters).collect();
-        Watched { modules, tasks, ids, others }
+        let [tasks, beside] = [&ids, &others].map(|ids| ids.iter().filter_map(counters).collect());
+        Watched { modules, tasks, ids, others, beside }
     }
 
-    /// The scheduler tree for a planned one: each task that the plan does not know has as many cycles as all others together.
+    /// The scheduler tree for a planned one: tasks that the plan does not know have as many cycles as all others together.
     pub fn tree(&self, planned: &SchedulerTree) -> Tree {
         tree(planned, &self.ids, &self.others)
     }
@@ -82,9 +83,8 @@ fn tree(planned: &SchedulerTree, ids: &[TaskId], others: &[TaskId]) -> Tree {
     match others {
         [] => planned,
         // By cycles: what returns through many functions is no more than what goes forward.
-        _ => Tree::fair(
-            std::iter::once(planned).chain(others.iter().map(|task| Tree::Task(*task))).map(|tree| (1, tree)),
-        ),
+        [other] => Tree::fair([(1, planned), (1, Tree::Task(*other))]),
+        _ => Tree::fair([(1, planned), (1, Tree::fair(others.iter().map(|task| (1, Tree::Task(*task)))))]),
     }
 }
 
@@ -138,6 +138,8 @@ struct Counts {
     /// Packets that the ports' task read, and the runs of each worker's first one.
     read: f64,
     runs: f64,
+    /// By worker: cycles spent on packets, also in tasks that the plan does not know.
+    spent: Vec<f64>,
 }
 
 /// What is weighed again in a run.
@@ -244,11 +246,12 @@ impl Weights {
         self.looks = self.looks.saturating_add(1);
         self.next = Instant::now() + if self.looks < FIRST.1 { FIRST.0 } else { EVERY };
         let now = self.counts();
-        let spent: f64 = now.tasks.iter().zip(&self.before.tasks).map(|(now, b)| now.since(*b).cycles).sum();
         let seconds = self.looked.elapsed().as_secs_f64();
-        let there = seconds * clock::hertz() as f64 * self.workers.len() as f64;
         self.looked = Instant::now();
-        let busy = now.dropped.iter().sum::<u64>() > self.before.dropped.iter().sum() || spent > BUSY * there;
+        // One worker may read for all.
+        let spent = now.spent.iter().zip(&self.before.spent).map(|(now, before)| now - before).fold(0.0, f64::max);
+        let is_full = spent > BUSY * seconds * clock::hertz() as f64;
+        let busy = now.dropped.iter().sum::<u64>() > self.before.dropped.iter().sum() || is_full;
         if let Some(tenants) = &mut self.tenants {
             tenants.account(&now, &self.before);
         }
@@ -259,22 +262,22 @@ impl Weights {
         for (bits, work) in self.bits.iter_mut().zip(&entered).filter(|(_, work)| work.packets >= ENOUGH) {
             *bits = work.bytes * 8.0 / work.packets;
         }
-        let read = now.tasks[0].since(self.before.tasks[0]).packets;
+        // By the first worker, for all.
+        let read = now.read - self.before.read;
         let least = self.least_dropped(&now, &came, seconds);
         let did = self.did(&now, &came);
         self.before = now;
         if !busy {
             return;
         }
-        if spent > BUSY * there {
+        if is_full {
             self.reading = reading::follow(self.reading, least, self.division.surplus());
             self.served.learn(&self.set, &did, seconds * self.workers.len() as f64);
         }
-        let costs = self.with_strangers(read, came.iter().sum());
+        let costs = self.with_strangers(read, &came);
         let again = self.division.weighed(&costs, &came, &self.bits);
         if let Some((tree, each)) = again.filter(|(tree, _)| !is_same(tree, &self.set)) {
             (self.set, self.each) = (tree, each);
-            self.times += 1;
         }
         let tree = self.served.tree(&reading::tree(&self.set, self.reading));
         let tree = self.tenants.as_ref().map_or_else(|| tree.clone(), |tenants| tenants.divide(&tree));
@@ -286,6 +289,7 @@ impl Weights {
             self.posted.push(handle.post(move |pipeline, _| pipeline.set_tree(tree)));
         }
         self.given = tree;
+        self.times += 1;
     }
 
     /// The least part of what came in so many seconds to a queue, of those that are to be full, that found it so. A chain of which no
@@ -320,10 +324,12 @@ impl Weights {
         Some(tenants.told())
     }
 
-    /// The costs where some of what is read is of no chain: who is for somebody pays for reading it, too.
-    fn with_strangers(&self, read: f64, came: f64) -> Measured {
+    /// The costs where some of what is read is of no chain: who is for somebody pays for reading it, too. Where a chain has no queue
+    /// nobody counts what is its.
+    fn with_strangers(&self, read: f64, came: &[f64]) -> Measured {
         let mut costs = self.costs.clone();
-        let each = if came >= ENOUGH { (read / came).max(1.0) } else { 1.0 };
+        let known: f64 = self.division.entrances_in(0).map(|module| came[module]).sum();
+        let each = if known >= ENOUGH && self.division.all_wait() { (read / known).max(1.0) } else { 1.0 };
         costs.sources[0] *= each;
         for (cost, _) in costs.modules.iter_mut().zip(&self.names).filter(|(_, name)| *name == CLASSIFY) {
             *cost *= each;
@@ -339,6 +345,7 @@ impl Weights {
             dropped: vec![0; self.names.len()],
             read: 0.0,
             runs: 0.0,
+            spent: Vec::new(),
         };
         if let Some(task) = self.workers.first().and_then(|worker| worker.tasks.first()) {
             counts.read = task.input.packets.get() as f64;
@@ -360,6 +367,8 @@ impl Weights {
                 }
             }
             counts.runs += worker.tasks.first().map_or(0.0, |task| task.runs.get() as f64);
+            let all = worker.tasks.iter().chain(&worker.beside);
+            counts.spent.push(all.map(|task| task.cycles.get() as f64).sum());
             for (into, task) in counts.tasks.iter_mut().zip(&worker.tasks) {
                 into.packets += task.input.packets.get() as f64;
                 into.cycles += task.cycles.get() as f64;

@@ -79,6 +79,13 @@ pub(super) fn bounds(
 }
 
 impl Bound {
+    /// Ask for nothing where nothing comes.
+    pub(super) fn forget_if(&mut self, is_silent: impl Fn(&[ClassId]) -> bool) {
+        if is_silent(&self.subject) {
+            (self.least, self.full) = (0.0, false);
+        }
+    }
+
     fn holds(&self, tasks: &Tasks) -> bool {
         let has: f64 = self.subject.iter().filter_map(|j| tasks.classes.get(*j)).map(|class| class.packets).sum();
         has >= self.least * (1.0 - SAME) && self.most.is_none_or(|most| has <= most * (1.0 + SAME))
@@ -112,6 +119,39 @@ pub(super) fn sized(bounds: &[Bound], bits: impl Fn(&Subject) -> Option<f64>) ->
         Bound { subject, bits: now, least, most, full: bound.full }
     };
     bounds.iter().map(sized).collect()
+}
+
+/// The ratios of those who are not silent, where bounds are now of packets of other sizes than planned: what is shared beyond promises
+/// is bits.
+pub(super) fn heard(
+    promises: &[Promise],
+    (planned, now): (&[Bound], &[Bound]),
+    is_silent: impl Fn(&[ClassId]) -> bool,
+) -> Vec<Promise> {
+    let times = |subject: &Subject| {
+        let both = planned.iter().zip(now).find(|(bound, _)| bound.subject == *subject);
+        both.map_or(1.0, |(planned, now)| planned.bits / now.bits)
+    };
+    let of = |members: &[(Subject, f64)]| -> Vec<(Subject, f64)> {
+        members.iter().filter(|(subject, _)| !is_silent(subject)).cloned().collect()
+    };
+    let heard = |promise: &Promise| match promise {
+        Promise::Cpu(members) => Promise::Cpu(of(members)),
+        Promise::Throughput(members) => Promise::Throughput(of(members)),
+        Promise::Beyond(members) => {
+            let own = members.iter().filter(|(subject, ..)| !is_silent(subject));
+            Promise::Beyond(
+                own.map(|(subject, weight, less)| (subject.clone(), weight * times(subject), *less)).collect(),
+            )
+        }
+        Promise::Priority(_) | Promise::Rate { .. } => promise.clone(),
+    };
+    let is_one = |promise: &Promise| match promise {
+        Promise::Cpu(members) | Promise::Throughput(members) => members.len() > 1,
+        Promise::Beyond(members) => members.len() > 1,
+        Promise::Priority(_) | Promise::Rate { .. } => true,
+    };
+    promises.iter().map(heard).filter(is_one).collect()
 }
 
 /// The tasks of `graph` that keep `promises` and hold `bounds`; `entries` are the modules by which chains are entered. Where

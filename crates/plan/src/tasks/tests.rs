@@ -256,8 +256,101 @@ fn shorter_packets_are_more_packets_of_what_is_promised() {
     let of = |bits: f64| division.weighed(&division.planned(), &came, &vec![bits; came.len()]).unwrap().0;
     let planned = problem.chains[0].packet_bits();
     assert_eq!(of(0.0), of(planned), "what is not known is as planned");
-    assert_ne!(of(planned), of(planned / 4.0));
-    assert_eq!(of(planned / 4.0), of(planned / 4.0));
+    // Four times as many packets of what is promised leave the other fewer, and bits are the same.
+    let [long, short] = [planned, planned / 4.0].map(of);
+    assert_eq!(promised(&long), promised(&short));
+    let [long, short] = [long, short].map(|tree| part(&tree, 2));
+    assert!(short < long, "{short} and {long} of the worker's cycles for what is not promised");
+}
+
+/// Bits per second in front of all weights.
+fn promised(tree: &SchedulerTree) -> Vec<u64> {
+    match tree {
+        SchedulerTree::Limit { rate, .. } => vec![*rate],
+        SchedulerTree::Fair(children) => children.iter().flat_map(|(_, child)| promised(child)).collect(),
+        SchedulerTree::Priority(children) | SchedulerTree::RoundRobin(children) => {
+            children.iter().flat_map(promised).collect()
+        }
+        SchedulerTree::Task(_) => Vec::new(),
+    }
+}
+
+/// The part of a worker that a task has by weights, not what it has in front of them.
+fn part(tree: &SchedulerTree, task: usize) -> f64 {
+    match tree {
+        SchedulerTree::Task(own) => f64::from(u8::from(*own == task)),
+        SchedulerTree::Limit { .. } => 0.0,
+        SchedulerTree::Fair(children) => {
+            let all: f64 = children.iter().map(|(weight, _)| f64::from(*weight)).sum();
+            children.iter().map(|(weight, child)| f64::from(*weight) / all * part(child, task)).sum()
+        }
+        SchedulerTree::Priority(children) | SchedulerTree::RoundRobin(children) => {
+            children.iter().map(|child| part(child, task)).sum()
+        }
+    }
+}
+
+/// Two chains of one function each.
+fn two(first: &str, relation: &str, t_min_bps: f64) -> Division {
+    let source = format!(
+        "class w = \"tcp\"\nclass v = \"udp\"\nchain a for w {{ {first} in -> A -> out }}\n\
+         chain b for v {{ in -> B -> out }}\n{relation}\n"
+    );
+    let policy = policy(&source);
+    let mut problem = problem(&policy);
+    problem.chains[0].t_min_bps = t_min_bps;
+    let weights = relation.split_once('=').and_then(|(_, weights)| weights.split_once(':'));
+    let [a, b] = weights.map(|(a, b)| [a, b].map(|weight| weight.trim().parse::<f64>().unwrap())).unwrap();
+    if relation.starts_with("share") {
+        let member = |chain: usize, weight: f64, from_bps: f64| Member {
+            chain,
+            class: None,
+            factor: 1.0 / weight,
+            from_bps,
+            cap_bps: f64::INFINITY,
+        };
+        let members = vec![member(0, a, t_min_bps), member(1, b, 0.0)];
+        problem.relations = vec![Relation::Ratio { text: relation.to_owned(), members }];
+    }
+    let placement = placed(&[t_min_bps + 3e9 * a, 3e9 * b]);
+    Division::of(&policy, &problem, 0, &placement, FEWEST, Until::default()).unwrap()
+}
+
+/// The parts of tasks where so many packets of each chain came.
+fn parts_where(division: &Division, each: [f64; 2], bits: [f64; 2]) -> Vec<f64> {
+    let (mut came, mut sizes) = (vec![0.0; division.modules().len()], vec![0.0; division.modules().len()]);
+    for ((start, _), n) in division.tasks().skip(1).zip(0..) {
+        (came[start], sizes[start]) = (each[n], bits[n]);
+    }
+    let (tree, _) = division.weighed(&division.planned(), &came, &sizes).unwrap();
+    (0..3).map(|task| part(&tree, task)).collect()
+}
+
+#[test]
+fn who_is_silent_takes_nothing_from_who_is_not() {
+    for relation in ["throughput a : b = 1 : 2", "cpu a : b = 1 : 2", "share a : b = 1 : 2"] {
+        for (first, promised) in [("", 0.0), ("promise 1Gbps..", 1e9)] {
+            let division = two(first, relation, promised);
+            let both = parts_where(&division, [1e6, 1e6], [0.0; 2]);
+            let one = parts_where(&division, [0.0, 1e6], [0.0; 2]);
+            // Reading is cheap here: who is alone has most of the worker.
+            assert!(one[2] > both[2] && one[0] < 1.5 * both[0], "{relation}, {promised}: {one:?}, {both:?} together");
+            // Whom something comes of has its part.
+            let few = parts_where(&division, [2e4, 1e6], [0.0; 2]);
+            assert!(few[1] > one[1], "{relation}: {few:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_shared_beyond_promises_is_bits() {
+    let division = two("", "share a : b = 1 : 1", 0.0);
+    let ratio = |bits: [f64; 2]| {
+        let parts = parts_where(&division, [1e6, 1e6], bits);
+        parts[1] / parts[2]
+    };
+    let (even, short) = (ratio([4_000.0, 4_000.0]), ratio([1_000.0, 4_000.0]));
+    assert!((short / even / 4.0 - 1.0).abs() < 0.01, "{short} and {even}");
 }
 
 #[test]
