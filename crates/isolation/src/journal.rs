@@ -279,6 +279,11 @@ impl Journal {
         }
     }
 
+    /// Return whether a number is that of such an entry, which is still to be undone.
+    pub(crate) fn is_entry(&self, number: usize, entry: &Entry) -> bool {
+        self.entries.get(number).is_some_and(|kept| !kept.is_done && kept.entry == *entry)
+    }
+
     /// Undo one entry, by its number, and leave it alone from then on.
     ///
     /// One that the kernel refuses stays, to be tried again at the end.
