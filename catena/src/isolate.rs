@@ -310,6 +310,10 @@ fn control(
             continue;
         }
         report += options.tables.interval;
+        // Who was stopped for long owes no table for each interval of that.
+        if report < Instant::now() {
+            report = Instant::now() + options.tables.interval;
+        }
         let (status, enforced) = enforcer.report()?;
         printer.print(&status, Some(&enforced), enforcer.interval())?;
     }

@@ -29,10 +29,10 @@ fn set(pid: u32, attributes: &Attributes) -> io::Result<()> {
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn policy(pid: u32) -> Option<i32> {
+fn policy(pid: u32) -> io::Result<i32> {
     // SAFETY: the call takes a number and changes nothing.
-    let policy = unsafe { libc::sched_getscheduler(libc::pid_t::try_from(pid).ok()?) };
-    (policy >= 0).then_some(policy)
+    let policy = unsafe { libc::sched_getscheduler(pid.cast_signed()) };
+    if policy >= 0 { Ok(policy) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Return the runtime of a thread that is held, in ns; 0 of one that is not.
@@ -50,9 +50,9 @@ fn held_to(pid: u32) -> u64 {
 /// again; what it takes is in the books. Returns what it may run in each period by now, 0 where it is not held; `None`: it is left alone.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's: `ESRCH` where there is no such thread any more.
 pub fn hold(pid: u32, runtime: u64, period: u64) -> io::Result<Option<u64>> {
-    if !policy(pid).is_some_and(|policy| policy == libc::SCHED_OTHER || policy == libc::SCHED_DEADLINE) {
+    if ![libc::SCHED_OTHER, libc::SCHED_DEADLINE].contains(&policy(pid)?) {
         return Ok(None);
     }
     let has = held_to(pid);
@@ -89,7 +89,8 @@ const NOTHING: (u64, u64) = (1 << 10, 1 << 31);
 /// # Errors
 /// The kernel's.
 pub fn release(pid: u32) -> io::Result<()> {
-    if policy(pid) != Some(libc::SCHED_DEADLINE) {
+    // Nor about one that has ended.
+    if !policy(pid).is_ok_and(|policy| policy == libc::SCHED_DEADLINE) {
         return Ok(());
     }
     let (runtime, period) = NOTHING;
@@ -184,7 +185,7 @@ mod tests {
         }
         let (granted, part) = (hold(me(), PERIOD / 10, PERIOD).unwrap().unwrap(), busy());
         release(me()).unwrap();
-        assert_eq!((policy(me()), held_to(me())), (Some(libc::SCHED_OTHER), 0));
+        assert_eq!((policy(me()).unwrap(), held_to(me())), (libc::SCHED_OTHER, 0));
         // The room that was just given back may not be there yet: then it is half of it, or a quarter.
         let is = granted as f64 / PERIOD as f64;
         assert!(granted > 0 && is <= 0.1 && (is * 0.5..is * 2.0).contains(&part), "{part} of {is}");
@@ -192,6 +193,15 @@ mod tests {
         let free = busy();
         assert!(free > 2.0 * part, "{free} after {part}");
         release(me()).unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_an_error_and_nothing_to_release() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        let error = hold(child.id(), PERIOD / 10, PERIOD).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH), "{error}");
+        release(child.id()).unwrap();
     }
 
     #[test]

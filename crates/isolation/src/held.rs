@@ -14,7 +14,6 @@ use crate::ledger::{Came, LEAST, Ledger, divide};
 use crate::news::News;
 use crate::quota::{Bandwidth, CpuCgroup, Inodes, LONGEST_US, QuotaError};
 use crate::rest::Rest;
-use crate::restore::is_ours;
 use crate::threaded::{Claimed, Found, Polled, ThreadedError};
 use crate::tracer::Tracer;
 use crate::unenforced::EnforceError;
@@ -51,7 +50,6 @@ pub(crate) struct Held {
     /// Those where packets are dropped that its quota cannot pay for.
     early: Vec<EarlyDrop>,
     ledger: Ledger,
-    was: Bandwidth,
     /// Its entry in the journal.
     entry: usize,
     usage_ns: u64,
@@ -136,7 +134,6 @@ impl Held {
             devices: Vec::new(),
             early: Vec::new(),
             ledger,
-            was,
             entry,
             usage_ns,
             next_ns,
@@ -222,8 +219,9 @@ impl Held {
         self.usage_ns = usage;
         self.cost_ns += [came.own, came.charged].map(u64::cast_signed).iter().sum::<i64>() - came.hosted.cast_signed();
         let now = self.cgroup.read()?;
-        let noted = journal.noted(self.entry).unwrap_or_default();
-        if !is_ours(&now, &self.was, LONGEST_US, noted) || now.period_us != LONGEST_US {
+        // No write is under way here: any other quota is somebody else's, also one that was given before, or was there.
+        let ours = journal.noted(self.entry).map(|[_, last]| bandwidth(last * 1000));
+        if ours != Some(now) {
             return Err(Left::Because(format!("no more enforced: somebody else changed the quota to {now}")));
         }
         let had = self.next_ns;
@@ -302,7 +300,8 @@ impl Held {
                 Ok(Found::Renamed(to)) => news.push(News::DeviceRenamed { device: device.name(), to }),
                 Ok(Found::Gone) => news.push(News::DeviceGone { device: device.name() }),
                 Err(ThreadedError::Journal(error)) => return Err(error.into()),
-                Err(error) => news.push(News::Threads(error)),
+                Err(error) if device.is_news(&error) => news.push(News::Threads(error)),
+                Err(_) => {}
             }
         }
         Ok(news)

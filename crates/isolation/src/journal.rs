@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::device::Device;
+use crate::locks::{LOCKS, Locks};
 use crate::names::in_table;
 use crate::quota::Bandwidth;
 use crate::restore::Changed;
@@ -23,6 +24,8 @@ const HEADING: &str = "catena isolate journal 1\n";
 /// How long the lock is waited for: a guard may have it, which restores what a run left that was killed a moment ago.
 const LOCK: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(1);
+/// A line of these, or of nothing, is none.
+const BLANK: u8 = b'#';
 /// Columns of a value that is written in place, again and again.
 const WIDTH: usize = 20;
 
@@ -218,7 +221,10 @@ impl Journal {
         let entries = entries.into_iter().map(|(at, entry)| Kept { at, entry, is_done: false }).collect();
         let length = text.len() as u64;
         let mut journal = Journal { path: path.to_owned(), file, entries, length };
+        let inodes = journal.entries.iter().filter_map(|kept| Some(kept.entry.quota()?.inode));
+        let locks = Locks::while_restored(Path::new(LOCKS), inodes);
         let undone = journal.undo()?;
+        drop(locks);
         // The name must be there after a crash, too.
         path.parent()
             .and_then(|folder| File::open(folder).ok())
@@ -279,6 +285,11 @@ impl Journal {
         }
     }
 
+    /// Return whether a number is that of such an entry, which is still to be undone.
+    pub(crate) fn is_entry(&self, number: usize, entry: &Entry) -> bool {
+        self.entries.get(number).is_some_and(|kept| !kept.is_done && kept.entry == *entry)
+    }
+
     /// Undo one entry, by its number, and leave it alone from then on.
     ///
     /// One that the kernel refuses stays, to be tried again at the end.
@@ -308,16 +319,34 @@ impl Journal {
         let mut undone = vec![None; open.len()];
         undo_all(&open, &mut undone);
         let undone: Vec<Undone> = undone.into_iter().flatten().collect();
-        let done = self.file.set_len(0).and_then(|()| self.file.sync_data());
-        done.map_err(|error| JournalError::Io { file: self.path.clone(), error })?;
-        self.entries.clear();
-        self.length = 0;
-        for (entry, undone) in open.into_iter().zip(&undone).rev() {
-            if undone.is_refused() {
-                self.add(entry)?;
-            }
+        let (mut text, mut refused) = (HEADING.to_owned(), Vec::new());
+        for (entry, _) in open.into_iter().zip(&undone).rev().filter(|(_, undone)| undone.is_refused()) {
+            let (at, line) = (text.len() as u64, entry.line());
+            text.push_str(&line);
+            refused.push(Kept { at, entry, is_done: false });
         }
+        if refused.is_empty() {
+            text.clear();
+        }
+        let length = text.len() as u64;
+        let done = self.overwrite(&text).and_then(|()| self.file.set_len(length)).and_then(|()| self.file.sync_data());
+        done.map_err(|error| JournalError::Io { file: self.path.clone(), error })?;
+        (self.entries, self.length) = (refused, length);
         Ok(undone)
+    }
+
+    /// Write what is still to be undone over the begin of the file. What remains of a line there becomes one that says nothing, so that
+    /// whoever reads the file before it is cut finds no half one; what follows is done, or undone once more.
+    fn overwrite(&self, text: &str) -> io::Result<()> {
+        let length = text.len() as u64;
+        let lines = self.entries.iter().map(|kept| kept.at).chain([self.length]);
+        let rest = lines.filter(|at| *at >= length).min().map_or(0, |at| at - length);
+        let mut over = text.as_bytes().to_vec();
+        if length > 0 && rest > 0 {
+            over.resize(over.len() + usize::try_from(rest).unwrap_or(1) - 1, BLANK);
+            over.push(b'\n');
+        }
+        self.file.write_all_at(&over, 0)
     }
 }
 
@@ -440,6 +469,10 @@ fn parse(text: &str) -> Result<Vec<(u64, Entry)>, (usize, String)> {
     for (number, line) in text.split_inclusive('\n').enumerate() {
         if line.ends_with('\n') && (number > 0 || line != HEADING) {
             let line = line.trim_end_matches('\n');
+            if number > 0 && line.bytes().all(|byte| byte == BLANK) {
+                at += line.len() as u64 + 1;
+                continue;
+            }
             let entry = if number == 0 { None } else { Entry::parse(line) };
             entries.push((at, entry.ok_or_else(|| (number + 1, line.to_owned()))?));
         } else if number == 0 && !HEADING.starts_with(line) {

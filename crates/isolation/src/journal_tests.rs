@@ -136,6 +136,35 @@ fn what_cannot_be_restored_stays_in_the_journal() {
     assert_eq!(place.now(), WAS);
 }
 
+/// Who is killed after each part of forgetting what is done leaves what is not.
+#[test]
+fn what_is_refused_is_in_the_file_at_each_moment() {
+    let place = Place::new();
+    let gone = Entry::Thread { pid: u32::MAX, began: 1, from: "/x/tasks".into(), to: "/y/tasks".into() };
+    let refused = ["queue\teth0\t7", "queue\teth1 and a name that is longer than others\t8"]
+        .map(|line| Entry::Unknown(line.to_owned()));
+    for order in [[&refused[0], &gone, &refused[1]], [&gone, &gone, &refused[1]], [&refused[1], &refused[0], &gone]] {
+        let (mut journal, _) = Journal::open(&place.journal()).unwrap();
+        order.iter().for_each(|entry| _ = journal.add((*entry).clone()).unwrap());
+        let left: Vec<&Entry> = order.into_iter().filter(|entry| **entry != gone).collect();
+        let text: String = [HEADING.to_owned()].into_iter().chain(left.iter().map(|entry| entry.line())).collect();
+        journal.overwrite(&text).unwrap();
+        let found = fs::read_to_string(place.journal()).unwrap();
+        let entries: Vec<Entry> = parse(&found).unwrap().into_iter().map(|(_, entry)| entry).collect();
+        assert_eq!(entries[..left.len()].iter().collect::<Vec<_>>(), left, "{found}");
+        assert!(entries[left.len()..].iter().all(|entry| order.contains(&entry)), "{found}");
+        journal.undo().unwrap();
+        assert_eq!(fs::read_to_string(place.journal()).unwrap(), text);
+        // What is there is still of its place.
+        let number = journal.add(place.entry()).unwrap();
+        journal.note(number, 20_001).unwrap();
+        Place::kill(journal);
+        let found = fs::read_to_string(place.journal()).unwrap();
+        assert_eq!(parse(&found).unwrap().len(), left.len() + 1, "{found}");
+        fs::write(place.journal(), "").unwrap();
+    }
+}
+
 #[test]
 fn one_at_a_time() {
     let place = Place::new();

@@ -28,6 +28,7 @@ pub mod names;
 mod news;
 mod outside;
 mod quota;
+mod receivers;
 pub mod refill;
 mod rest;
 mod restore;

@@ -68,6 +68,15 @@ impl Locks {
         Ok(Locks { path: path.to_owned(), file: options.open(path).map_err(failed)? })
     }
 
+    /// Lock those of these cgroups that nobody has, while their quotas are restored: another run would take what is there until then for
+    /// a cgroup's own. `None` where there is no file of locks; who can make none enforces nothing either.
+    pub(crate) fn while_restored(path: &Path, inodes: impl Iterator<Item = u64>) -> Option<Locks> {
+        let locks = Locks::open(path).ok()?;
+        // One that another run has is restored all the same: that one sees it, and lets go.
+        inodes.for_each(|inode| _ = locks.set(inode, libc::F_WRLCK));
+        Some(locks)
+    }
+
     /// Lock a cgroup by the inode of its folder, until this is dropped.
     ///
     /// # Errors
@@ -101,6 +110,19 @@ impl Locks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cgroup_that_is_restored_is_nobodys_until_that_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lock");
+        let run = Locks::open(&file).unwrap();
+        run.lock("/a", 7).unwrap();
+        let restoring = Locks::while_restored(&file, [7, 8].into_iter());
+        assert!(matches!(run.lock("/b", 8), Err(LockError::Held { .. })));
+        drop(restoring);
+        run.lock("/b", 8).unwrap();
+        assert!(Locks::while_restored(&folder.path().join("lock/no"), [7].into_iter()).is_none());
+    }
 
     #[test]
     fn one_at_a_time_has_a_cgroup() {

@@ -73,7 +73,7 @@ fn refused(error: QuotaError) -> Outcome {
 }
 
 /// Return whether a quota is one that was given here, or one of the values on the way to it, which takes several files.
-pub(crate) fn is_ours(now: &Bandwidth, was: &Bandwidth, period_us: u64, wrote_us: [u64; 2]) -> bool {
+fn is_ours(now: &Bandwidth, was: &Bandwidth, period_us: u64, wrote_us: [u64; 2]) -> bool {
     // Earlier versions went by the shortest quota.
     let is_given = |us: u64| us == SHORTEST_US || wrote_us.contains(&us);
     let is_quota = now.quota_us.is_some_and(is_given) || now.quota_us == was.quota_us;

@@ -4,10 +4,11 @@
 //! device's ring, or is dropped there at no cost, as in Iron's hardware drop (Khalid's dissertation, section 2.2.2).
 //! Where a quota does not hold threads of the kernel, a deadline does.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::mem::{Discriminant, discriminant};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,11 +17,10 @@ use crate::deadline;
 use crate::device::{Device, DeviceError, Means};
 use crate::journal::{Entry, Journal, JournalError, Outcome, Undone};
 use crate::quota::CpuCgroup;
+use crate::receivers::{Receivers, Thread, receivers, stat};
 
 /// Whether threads receive for a device, in its folder.
 const FILE: &str = "threaded";
-/// The most of a thread's name that kernels before 5.17 tell.
-const NAME: usize = 15;
 
 /// What is wrong with a device whose packets threads are to receive.
 #[derive(Debug)]
@@ -74,6 +74,18 @@ impl fmt::Display for ThreadedError {
 
 impl std::error::Error for ThreadedError {}
 
+impl ThreadedError {
+    /// Return what the kernel says.
+    fn errno(&self) -> Option<i32> {
+        match self {
+            ThreadedError::Device(DeviceError { error, .. }) | ThreadedError::Unmoved { error, .. } => {
+                error.raw_os_error()
+            }
+            _ => None,
+        }
+    }
+}
+
 impl From<JournalError> for ThreadedError {
     fn from(error: JournalError) -> Self {
         ThreadedError::Journal(error)
@@ -100,39 +112,6 @@ pub(crate) fn restore(device: &Device, was: bool) -> Outcome {
     }
 }
 
-/// A thread of the kernel: its number, and when it began, in ticks.
-pub(crate) type Thread = (u32, u64);
-
-/// Return the threads that receive for devices of a name.
-pub(crate) fn receivers(device: &str) -> BTreeSet<Thread> {
-    let prefix = format!("napi/{device}-");
-    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let receiver = |pid: u32| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        let (parent, began) = stat(pid)?;
-        // A process may call itself so, too; the kernel's are children of kthreadd.
-        (is_receiver(name.trim_end_matches('\n'), &prefix) && parent == 2).then_some((pid, began))
-    };
-    numbers.filter_map(receiver).collect()
-}
-
-fn is_receiver(name: &str, prefix: &str) -> bool {
-    match name.strip_prefix(prefix) {
-        Some(id) => id.bytes().all(|byte| byte.is_ascii_digit()),
-        None => name.len() == NAME && prefix.starts_with(name),
-    }
-}
-
-/// Return a process's parent, and when it began, in ticks.
-fn stat(pid: u32) -> Option<(u32, u64)> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before may have blanks and brackets.
-    let mut words = stat.rsplit_once(')')?.1.split_whitespace();
-    let parent = words.nth(1)?.parse().ok()?;
-    Some((parent, words.nth(17)?.parse().ok()?))
-}
-
 /// Put a thread back into the cgroup that it was in.
 pub(crate) fn put_back(pid: u32, began: u64, from: &Path, to: &Path) -> Outcome {
     if stat(pid).is_none_or(|(_, now)| now != began) {
@@ -148,12 +127,12 @@ pub(crate) fn put_back(pid: u32, began: u64, from: &Path, to: &Path) -> Outcome 
     fs::write(from, number).map_or_else(|error| Outcome::Refused(error.to_string()), |()| Outcome::Restored)
 }
 
-/// Longest wait for a new thread to run for the first time.
+/// Longest wait, at the start, for new threads to run for the first time; and in a step, which tries again a second later.
 const FIRST_RUN: Duration = Duration::from_secs(1);
+const FIRST_RUN_IN_STEP: Duration = Duration::from_millis(5);
 
 /// Move a thread. The kernel refuses one that has not yet run (`no_cgroup_migration`), which a busy machine can delay.
-fn moved(to: &Path, pid: u32) -> io::Result<()> {
-    let end = Instant::now() + FIRST_RUN;
+fn moved(to: &Path, pid: u32, end: Instant) -> io::Result<()> {
     loop {
         match fs::write(to, pid.to_string()) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) && Instant::now() < end => {
@@ -181,14 +160,15 @@ pub(crate) enum Found {
 /// The threads that any device of this process has: names are per namespace, so what is new by its name may be another's.
 pub(crate) type Claimed = BTreeSet<Thread>;
 
+/// What has gone wrong, without of which thread: whoever may cause it may cause it all the time.
+type Wrong = (Discriminant<ThreadedError>, Option<i32>);
+
 /// A device whose receiving threads are kept in a cgroup.
 #[derive(Debug)]
 pub struct Polled {
     device: Device,
     /// Its number, by which it is known when somebody gives it another name.
     number: u32,
-    /// A thread has ended since they were looked for.
-    is_lost: bool,
     /// It was told that they were switched off.
     is_told: bool,
     /// It is not followed any more.
@@ -196,8 +176,12 @@ pub struct Polled {
     cgroup: CpuCgroup,
     /// Threads that are in the cgroup, and those of devices of the same name in other namespaces.
     known: BTreeSet<Thread>,
-    /// Those that are in the cgroup, and how long each had run at the last step, in ns.
-    ours: BTreeMap<Thread, u64>,
+    /// Those that are in the cgroup.
+    ours: Receivers,
+    /// Those that had not yet run when they were to be moved.
+    late: BTreeSet<Thread>,
+    /// What has gone wrong by now, and was told.
+    told: Vec<Wrong>,
     /// What of the journal is about it.
     entries: Vec<usize>,
 }
@@ -230,15 +214,16 @@ impl Polled {
         let mut polled = Polled {
             device: found,
             number,
-            is_lost: false,
             is_told: false,
             is_gone: false,
             cgroup,
             known: others,
-            ours: BTreeMap::new(),
+            ours: Receivers::default(),
+            late: BTreeSet::new(),
+            told: Vec::new(),
             entries,
         };
-        polled.look(journal, claimed)?;
+        polled.look(FIRST_RUN, journal, claimed)?;
         if polled.ours.is_empty() {
             return Err(ThreadedError::NoThread { device: device.to_owned() });
         }
@@ -247,7 +232,7 @@ impl Polled {
 
     /// Return whether a thread has ended since the last time, so that it is not left for later to look for others.
     pub(crate) fn has_lost(&mut self) -> bool {
-        std::mem::take(&mut self.is_lost)
+        self.ours.has_lost()
     }
 
     /// Return the device's name.
@@ -268,44 +253,79 @@ impl Polled {
         let failed =
             |error| ThreadedError::Device(DeviceError { option: Means::Threads.option(), device: name, error });
         let Some(device) = self.device.by_number(self.number).map_err(failed.clone())? else {
-            self.is_gone = true;
+            self.leave(claimed);
             return Ok(Found::Gone);
         };
         if device != self.device {
-            self.is_gone = true;
+            self.leave(claimed);
             let was = self.entries.first().and_then(|entry| journal.was_threaded(*entry)).unwrap_or(false);
             set(&device, was).map_err(failed)?;
             return Ok(Found::Renamed(device.to_string()));
         }
         // Kernels differ in whether the threads end then.
         let is_off = !threaded(&device).map_err(failed.clone())?;
-        if is_off {
-            set(&device, true).map_err(failed)?;
+        if is_off && let Err(error) = set(&device, true) {
+            // Those that have ended are not to be looked for in each step.
+            self.forget_ended(&receivers(&self.device.name), claimed);
+            return Err(failed(error));
         }
-        self.look(journal, claimed)?;
+        self.look(FIRST_RUN_IN_STEP, journal, claimed)?;
         let is_news = is_off && !self.is_told;
         self.is_told |= is_off;
         Ok(if is_news { Found::SwitchedOn } else { Found::AsBefore })
     }
 
-    /// Take in the threads that there are by now.
-    fn look(&mut self, journal: &mut Journal, claimed: &mut Claimed) -> Result<(), ThreadedError> {
-        let now = receivers(&self.device.name);
+    /// Follow it no more: what is left of its threads is held no longer, and may be another's.
+    fn leave(&mut self, claimed: &mut Claimed) {
+        self.is_gone = true;
+        for thread in self.ours.release() {
+            claimed.remove(&thread);
+        }
+    }
+
+    /// Return whether it is the first time that this goes wrong.
+    pub(crate) fn is_news(&mut self, error: &ThreadedError) -> bool {
+        let wrong = (discriminant(error), error.errno());
+        let is_news = !self.told.contains(&wrong);
+        if is_news {
+            self.told.push(wrong);
+        }
+        is_news
+    }
+
+    fn forget_ended(&mut self, now: &BTreeSet<Thread>, claimed: &mut Claimed) {
         self.known.retain(|thread| now.contains(thread));
-        self.ours.retain(|thread, _| {
-            let is_there = now.contains(thread);
-            if !is_there {
-                claimed.remove(thread);
-            }
-            is_there
-        });
+        self.late.retain(|thread| now.contains(thread));
+        for thread in self.ours.keep(now) {
+            claimed.remove(&thread);
+        }
+    }
+
+    /// Take in the threads that there are by now. One that cannot be moved is tried again the next time; one that has yet to run for
+    /// the first time is no error before that.
+    fn look(&mut self, wait: Duration, journal: &mut Journal, claimed: &mut Claimed) -> Result<(), ThreadedError> {
+        let now = receivers(&self.device.name);
+        self.forget_ended(&now, claimed);
+        let (end, mut done) = (Instant::now() + wait, Ok(()));
         for thread in now {
-            if self.known.insert(thread) && claimed.insert(thread) {
-                self.take(thread, journal)?;
-                self.ours.insert(thread, deadline::ran_ns(thread.0));
+            if !self.known.insert(thread) || !claimed.insert(thread) {
+                continue;
+            }
+            let Err(error) = self.take(thread, end, journal) else {
+                self.ours.insert(thread);
+                continue;
+            };
+            self.known.remove(&thread);
+            claimed.remove(&thread);
+            if matches!(error, ThreadedError::Journal(_)) {
+                return Err(error);
+            }
+            let is_late = error.errno() == Some(libc::EINVAL) && wait < FIRST_RUN && self.late.insert(thread);
+            if !is_late {
+                done = done.and(Err(error));
             }
         }
-        Ok(())
+        done
     }
 
     /// Give the device and its threads back before the end of the run, and say what became of them.
@@ -315,11 +335,7 @@ impl Polled {
 
     /// Return how long the threads ran since the last time, in ns.
     pub fn took_ns(&mut self) -> u64 {
-        let took = |(&(pid, _), before): (&Thread, &mut u64)| {
-            let now = deadline::ran_ns(pid).max(*before);
-            now - std::mem::replace(before, now)
-        };
-        self.ours.iter_mut().map(took).sum()
+        self.ours.took_ns()
     }
 
     /// Let the threads together run for so long in each period, in ns. Returns whether the kernel has room for at least half of that.
@@ -327,24 +343,22 @@ impl Polled {
     /// # Errors
     /// The kernel's, of the first one that it refuses.
     pub fn hold(&mut self, runtime: u64, period: u64) -> io::Result<bool> {
-        let each = runtime / (self.ours.len() as u64).max(1);
-        let mut has_room = true;
-        for (pid, _) in self.ours.keys() {
-            match deadline::hold(*pid, each, period) {
-                // It ended meanwhile.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => self.is_lost = true,
-                granted => has_room &= granted?.is_none_or(|granted| granted >= each.min(period) / 2),
-            }
-        }
-        Ok(has_room)
+        self.ours.hold(runtime, period)
     }
 
-    fn take(&mut self, (pid, began): Thread, journal: &mut Journal) -> Result<(), ThreadedError> {
+    fn take(&mut self, (pid, began): Thread, end: Instant, journal: &mut Journal) -> Result<(), ThreadedError> {
         let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         for to in self.cgroup.thread_files() {
             let Some(from) = self.cgroup.thread_file_of(&to, &memberships) else { continue };
-            self.entries.push(journal.add(Entry::Thread { pid, began, from, to: to.clone() })?);
-            match moved(&to, pid) {
+            // There since it was tried before.
+            if from == to {
+                continue;
+            }
+            let entry = Entry::Thread { pid, began, from, to: to.clone() };
+            if !self.entries.iter().any(|number| journal.is_entry(*number, &entry)) {
+                self.entries.push(journal.add(entry)?);
+            }
+            match moved(&to, pid, end) {
                 // It ended meanwhile.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                 moved => moved.map_err(|error| ThreadedError::Unmoved { thread: pid, to, error })?,
@@ -357,15 +371,6 @@ impl Polled {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn receivers_are_known_by_their_names() {
-        let is = |name| is_receiver(name, "napi/eth0-");
-        assert!(is("napi/eth0-258") && !is("napi/eth0-x") && !is("napi/eth1-258") && !is("napi/eth0"));
-        // Kernels before 5.17 cut names.
-        assert!(is_receiver("napi/a-long-nam", "napi/a-long-name-"));
-        assert!(!is_receiver("napi/a-long", "napi/a-long-name-"));
-    }
 
     #[test]
     fn a_process_is_told_from_its_successor() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::Scene;
-use crate::threaded::receivers;
+use crate::receivers::receivers;
 
 impl Scene {
     /// Return what the threads that receive for containers have taken since they began, in ns; 0 where there are none.

@@ -102,6 +102,28 @@ fn who_writes_a_quota_meanwhile_has_it_of_his_period() {
 }
 
 #[test]
+fn who_writes_back_the_quota_that_there_was_has_it() {
+    let _alone = alone();
+    let (Some(groups), Some(_)) = (Group::with_quotas(&[30]), tracer()) else { return };
+    if groups[0].quota() != said(30_000, 100_000) {
+        return skip_kernel("a quota is written alone with cgroup v1 only");
+    }
+    let file = Kept(journal(groups[0].name()));
+    let mut enforcer = enforcer(&[groups[0].name()], &file);
+    // The first quota is the same: 30% of a period.
+    std::thread::sleep(PERIOD);
+    enforcer.step().unwrap();
+    assert_ne!(groups[0].quota(), said(30_000, 1_000_000));
+    groups[0].set_quota(30_000);
+    std::thread::sleep(PERIOD);
+    enforcer.step().unwrap();
+    assert_eq!((groups[0].quota(), enforcer.is_idle()), (said(30_000, 100_000), true));
+    let expected = "no more enforced: somebody else changed the quota to 30000 us in 1000000 us; its quota is restored";
+    assert_eq!(told(&mut enforcer), [format!("{}: {expected}", groups[0].name())]);
+    assert_eq!(enforcer.end().unwrap(), []);
+}
+
+#[test]
 fn a_device_is_named_once_and_for_a_cgroup_that_is_enforced() {
     let _alone = alone();
     let (Some(groups), Some(_)) = (Group::with_quotas(&[30, 40]), tracer()) else { return };

@@ -52,6 +52,14 @@ fn a_tenant_that_switches_threads_off_is_held_and_one_that_renames_its_device_is
     let said = until(&mut enforcer, || are_held("eth0", &groups[0]));
     assert!(are_held("eth0", &groups[0]) && said.contains("switched its threads off"), "{said}");
 
+    // A device that is down takes no threads, each second anew.
+    bed.exec(Place::A, "echo 0 > /sys/class/net/eth0/threaded && ip link set eth0 down");
+    let said = until(&mut enforcer, || false);
+    assert_eq!(said.matches("Operation not supported").count(), 1, "{said}");
+    bed.exec(Place::A, "ip link set eth0 up");
+    let said = until(&mut enforcer, || are_held("eth0", &groups[0]));
+    assert!(are_held("eth0", &groups[0]), "{said}");
+
     bed.exec(Place::A, "ip link set eth0 down && ip link set eth0 name other && ip link set other up");
     let said = until(&mut enforcer, || false);
     assert_eq!(said.matches("the device is other@").count(), 1, "{said}");
