@@ -58,15 +58,24 @@ fn run() -> Result<(), String> {
         format!("gen:{}", workload::traffic(workload::SHORT_LIVED, Some(workload::SHORT_LIVED), workload::PACKETS));
     let folder = std::env::temp_dir().join(format!("catena-planned-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    let records = measured(&folder, &traffic, (runs, packets), &only);
+    // After each case, so that what a night's measuring found is not lost with its end.
+    let keep =
+        |records: &[Record]| record::write(&output, records).map_err(|error| format!("{}: {error}", output.display()));
+    let records = measured(&folder, &traffic, (runs, packets), &only, keep);
     std::fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let records = records?;
     print!("{}", report::table(&records));
-    record::write(&output, &records).map_err(|error| format!("{}: {error}", output.display()))
+    Ok(())
 }
 
-/// Measure the cases in whose names `only` stands.
-fn measured(folder: &Path, traffic: &str, (runs, packets): (usize, u64), only: &str) -> Result<Vec<Record>, String> {
+/// Measure the cases in whose names `only` stands; what there is after each goes to `keep`.
+fn measured(
+    folder: &Path,
+    traffic: &str,
+    (runs, packets): (usize, u64),
+    only: &str,
+    keep: impl Fn(&[Record]) -> Result<(), String>,
+) -> Result<Vec<Record>, String> {
     let wanted = |case: &&Case| case.name.contains(only);
     let all = CASES.iter().chain(OVERLOADED);
     let mut functions: Vec<&str> = all.filter(wanted).flat_map(Case::functions).collect();
@@ -96,10 +105,12 @@ fn measured(folder: &Path, traffic: &str, (runs, packets): (usize, u64), only: &
         comparisons.sort_by(|a, b| a.0.total_cmp(&b.0));
         comparisons.iter().take(runs).for_each(|(_, comparison)| collect(comparison, &mut rows));
         records.extend(rows.into_iter().map(|((group, _), row)| row.record(case.name, group)));
+        keep(&records)?;
     }
     for case in OVERLOADED.iter().filter(wanted) {
         plan(folder, case)?;
         records.extend(overload::measured(folder, case, traffic, runs)?);
+        keep(&records)?;
     }
     Ok(records)
 }
