@@ -358,8 +358,10 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)
 {
 	struct softirq *s = inside();
-	if (!s)
+	if (!s) {
+		comes_outside(arguments[0]);
 		return 0;
+	}
 	end_segment(s, PENDING);
 	if (s->pending)
 		comes_again(s, arguments[0]);
@@ -418,7 +420,10 @@ SEC("tp_btf/tcp_probe") int tcp_segment(u64 *arguments)
 		take_up(arguments[1], sk);
 		return 0;
 	}
-	u64 cgroup = cgroup_of(sk);
+	/* One of a list, whose part has ended: all that came as a list share what is kept of it, and nobody is to have it once more. */
+	u64 cgroup = cgroup_of(sk), packet = arguments[1];
+	if (s->pending)
+		erase(&waiting, &packet);
 	claim_packet(s, cgroup ? cgroup : NOBODY | NO_SOCKET, 0);
 	s->probed = arguments[0];
 	return 0;

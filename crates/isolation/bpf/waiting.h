@@ -14,8 +14,12 @@ struct waited {
 	u64 taken; /* and when */
 };
 
-/* Time of packets, by address, whose owner was not known when their part of a softirq ended. An entry outlives its packet until
- * another one at its address has an entry; it is only asked for by who has the packet. */
+/* Who has its socket in use for longer, stopped in the midst of a call, leaves what came meanwhile to no socket: more than what a quota
+ * that is rewritten each period, of 500 ms at most, keeps a process from going on. */
+enum { KEPT_FOR = 1000000000 };
+
+/* Time of packets, by address, whose owner was not known when their part of a softirq ended. It is only asked for by who has the packet.
+ * An entry may outlive its packet, until another one at its address is seen to come, or has an entry. */
 struct {
 	FIELD(type, MAP_LRU_HASH);
 	FIELD(max_entries, 16384);
@@ -70,8 +74,10 @@ INLINE void take_up(u64 packet, struct sock *sk)
 		waited->taken = taken.taken;
 		return;
 	}
-	u64 ns = waited->ns, host = waited->host;
+	u64 ns = waited->ns, host = waited->host, age = taken.taken - waited->softirq;
 	erase(&waiting, &packet);
+	if (age > KEPT_FOR)
+		return; /* of another packet, which was here before */
 	struct charge *from = charge_of(nobody), *to = charge_of(cgroup);
 	if (!from || !to)
 		return;
@@ -89,11 +95,23 @@ INLINE void take_up(u64 packet, struct sock *sk)
 INLINE void comes_again(struct softirq *s, u64 packet)
 {
 	struct waited *waited = lookup(&waiting, &packet);
-	if (!waited || waited->softirq != s->start || waited->taker || waited->ns > s->pending || !s->unclaimed)
+	if (!waited)
 		return;
+	if (waited->softirq != s->start || waited->taker || waited->ns > s->pending || !s->unclaimed) {
+		erase(&waiting, &packet); /* of another packet, which was here before */
+		return;
+	}
 	/* As if it had gone on without a break. */
 	s->pending -= waited->ns;
 	s->mark -= waited->ns;
 	s->unclaimed--;
 	erase(&waiting, &packet);
+}
+
+/* A packet that a thread or a process brings, outside of softirqs, and that may be taken up as if a softirq had: nothing of an earlier
+ * one at its address is its. Nearly always there is nothing, so that is looked up first, which takes no lock. */
+INLINE void comes_outside(u64 packet)
+{
+	if (lookup(&waiting, &packet))
+		erase(&waiting, &packet);
 }
