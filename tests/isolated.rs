@@ -2,6 +2,7 @@
 
 mod nested;
 mod refused;
+mod unread;
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
@@ -322,12 +323,21 @@ struct Enforcement {
 impl Enforcement {
     /// Start one, and wait until it enforces; `None`, with a message, where that is not possible.
     fn start(group: &Group, words: impl FnOnce(&std::path::Path) -> Vec<String>) -> Option<Enforcement> {
+        Enforcement::saying(group, words, |folder| std::fs::File::create(folder.join("said")).unwrap().into())
+    }
+
+    /// The same, with a standard error of its own.
+    fn saying(
+        group: &Group,
+        words: impl FnOnce(&std::path::Path) -> Vec<String>,
+        stderr: impl FnOnce(&std::path::Path) -> Stdio,
+    ) -> Option<Enforcement> {
         let (folder, quota) = (tempfile::tempdir().unwrap(), group.quota());
         let journal = folder.path().join("journal").display().to_string();
         let mut command = Command::new(CATENA);
         command.args(["isolate", "enforce", &group.name, "--journal", &journal, "--interval", "100ms"]);
         command.args(words(folder.path())).stdout(Stdio::null());
-        command.stderr(std::fs::File::create(folder.path().join("said")).unwrap());
+        command.stderr(stderr(folder.path()));
         let mut enforcement = Enforcement { child: command.spawn().unwrap(), journal, folder };
         if becomes(|| group.quota() != quota) {
             return Some(enforcement);
@@ -350,10 +360,20 @@ impl Enforcement {
         with_argument(&self.journal).into_iter().filter(|process| *process != self.child.id()).collect()
     }
 
-    /// End it as Ctrl-C does; returns its exit status.
+    /// End it as Ctrl-C does, within five seconds; returns its exit status.
     fn interrupt(&mut self) -> Option<i32> {
         signal(self.child.id(), libc::SIGINT);
+        let child = std::cell::RefCell::new(&mut self.child);
+        assert!(becomes(|| child.borrow_mut().try_wait().unwrap().is_some()), "it goes on");
         self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Enforcement {
+    fn drop(&mut self) {
+        // A test that failed leaves none behind; the guard restores what it changed.
+        _ = self.child.kill();
+        _ = self.child.wait();
     }
 }
 

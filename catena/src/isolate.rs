@@ -60,7 +60,11 @@ pub fn isolate(command: &IsolateCommand) -> Result<ExitCode, Failure> {
 
 /// Tell what happened, names of cgroups in it.
 fn tell_news(news: impl Display) {
-    tell(format_args!("catena: {}\n", printable(&news.to_string())));
+    tell(message(news));
+}
+
+fn message(news: impl Display) -> String {
+    format!("catena: {}\n", printable(&news.to_string()))
 }
 
 fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
@@ -69,7 +73,7 @@ fn status(options: &StatusOptions) -> Result<ExitCode, Failure> {
     }
     check_metrics(&options.tables)?;
     let mut meter = Meter::start().map_err(|missing| format!("isolate status: {missing}"))?;
-    let mut printer = Printer::new(&options.tables, None);
+    let mut printer = Printer::new(&options.tables, [None, None]);
     while !printer.is_done() {
         thread::sleep(options.tables.interval);
         let status = meter.read()?;
@@ -84,6 +88,8 @@ struct Printer<'a> {
     options: &'a TableOptions,
     /// `None`: standard output may be waited for.
     out: Option<Out>,
+    /// And standard error.
+    messages: Option<Out>,
     /// Whether nobody reads it any more.
     is_closed: bool,
     metrics: Metrics,
@@ -101,8 +107,20 @@ fn check_metrics(options: &TableOptions) -> Result<(), Failure> {
 }
 
 impl Printer<'_> {
-    fn new(options: &TableOptions, out: Option<Out>) -> Printer<'_> {
-        Printer { options, out, is_closed: false, metrics: Metrics::new(), is_stale: false, printed: 0 }
+    fn new(options: &TableOptions, [out, messages]: [Option<Out>; 2]) -> Printer<'_> {
+        Printer { options, out, messages, is_closed: false, metrics: Metrics::new(), is_stale: false, printed: 0 }
+    }
+
+    /// Tell what happened, or let it go where nobody reads what was told before.
+    fn tell(&mut self, news: impl Display) {
+        let Some(messages) = &mut self.messages else { return tell_news(news) };
+        if let Ok(Printed::After(lost)) = messages.print(message(news))
+            && lost > 0
+        {
+            let said = format_args!("standard error is read too slowly: {lost} messages before that are not in it");
+            // There may be no room for this either.
+            _ = messages.print(message(said));
+        }
     }
 
     /// Return whether there are as many tables as were asked for.
@@ -113,7 +131,7 @@ impl Printer<'_> {
     /// Print an interval.
     fn print(&mut self, status: &Status, enforced: Option<&[Enforced]>, interval: &Interval) -> Result<(), Failure> {
         if self.printed == 0 && !self.options.json {
-            status.missing.iter().for_each(|what| tell(format_args!("catena: {what}\n")));
+            status.missing.iter().for_each(|what| self.tell(what));
         }
         if let Some(file) = &self.options.prometheus {
             self.metrics.add(status, enforced.unwrap_or_default(), interval);
@@ -140,7 +158,7 @@ impl Printer<'_> {
             Some(out) => match out.print(text)? {
                 Printed::After(0) | Printed::Lost => {}
                 Printed::After(lost) => {
-                    tell_news(format_args!("standard output is read too slowly: {lost} intervals are not in it"))
+                    self.tell(format_args!("standard output is read too slowly: {lost} intervals are not in it"))
                 }
                 Printed::Closed => self.is_closed = true,
             },
@@ -150,6 +168,9 @@ impl Printer<'_> {
 
     /// Check that what was printed last has arrived.
     fn end(&mut self) -> Result<(), Failure> {
+        if let Some(messages) = &mut self.messages {
+            messages.end()?;
+        }
         if let Some(out) = &mut self.out {
             out.end()?;
         }
@@ -166,8 +187,8 @@ impl Printer<'_> {
         let written = replace::write(file, text.as_bytes());
         let was_stale = std::mem::replace(&mut self.is_stale, written.is_err());
         match written {
-            Err(error) if !was_stale => tell_news(format_args!("--prometheus: {error}; tried again each interval")),
-            Ok(()) if was_stale => tell_news(format_args!("--prometheus: {}: written again", file.display())),
+            Err(error) if !was_stale => self.tell(format_args!("--prometheus: {error}; tried again each interval")),
+            Ok(()) if was_stale => self.tell(format_args!("--prometheus: {}: written again", file.display())),
             _ => {}
         }
     }
@@ -247,32 +268,29 @@ impl Guarded<'_> {
         Ok(Guarded { journal, guard: Some(Guard::start(command)?), looked: Instant::now() })
     }
 
-    /// Start another guard if there is none: whoever kills it alone leaves quotas without one.
-    fn look(&mut self) {
+    /// Start another guard if there is none: whoever kills it alone leaves quotas without one. Returns what is to be told.
+    fn look(&mut self) -> Option<String> {
         if self.looked.elapsed() < LOOK {
-            return;
+            return None;
         }
         self.looked = Instant::now();
         let ended = match &mut self.guard {
             None => None,
-            Some(guard) => match guard.ended() {
-                None => return,
-                ended => ended,
-            },
+            Some(guard) => Some(guard.ended()?),
         };
         let said = ended.map(|status| format!("the guard of this run has ended ({status}): "));
         match (Guarded::start(self.journal), said) {
             (Ok(guarded), said) => {
-                tell_news(said.unwrap_or_default() + "another guard is started");
                 *self = Guarded { journal: self.journal, ..guarded };
+                Some(said.unwrap_or_default() + "another guard is started")
             }
             (Err(error), Some(said)) => {
-                let until = "until there is one, nobody restores quotas should this run be killed";
-                tell_news(format_args!("{said}no other can be started: {error}; {until}"));
                 self.guard = None;
+                let until = "until there is one, nobody restores quotas should this run be killed";
+                Some(format!("{said}no other can be started: {error}; {until}"))
             }
             // Told already.
-            (Err(_), None) => {}
+            (Err(_), None) => None,
         }
     }
 }
@@ -292,7 +310,19 @@ fn control(
     options: &EnforceOptions,
     is_over: impl Fn() -> bool,
 ) -> Result<(), Failure> {
-    let mut printer = Printer::new(&options.tables, Some(Out::start()));
+    let mut printer = Printer::new(&options.tables, [Out::start(), Out::messages()].map(Some));
+    let done = steps(enforcer, guarded, options, &mut printer, is_over);
+    let ended = printer.end();
+    done.and(ended)
+}
+
+fn steps(
+    enforcer: &mut Enforcer,
+    guarded: &mut Guarded<'_>,
+    options: &EnforceOptions,
+    printer: &mut Printer<'_>,
+    is_over: impl Fn() -> bool,
+) -> Result<(), Failure> {
     let mut next = Instant::now();
     let mut report = next + options.tables.interval;
     while !is_over() && !printer.is_done() {
@@ -301,8 +331,10 @@ fn control(
         next = next.max(Instant::now());
         thread::sleep(next.saturating_duration_since(Instant::now()));
         enforcer.step()?;
-        enforcer.news().iter().for_each(tell_news);
-        guarded.look();
+        enforcer.news().iter().for_each(|news| printer.tell(news));
+        if let Some(said) = guarded.look() {
+            printer.tell(said);
+        }
         if enforcer.is_idle() {
             return Err("isolate enforce: no cgroup is left to enforce a quota on".into());
         }
@@ -317,5 +349,5 @@ fn control(
         let (status, enforced) = enforcer.report()?;
         printer.print(&status, Some(&enforced), enforcer.interval())?;
     }
-    printer.end()
+    Ok(())
 }

@@ -1,4 +1,5 @@
-//! Standard output of who enforces, written by a thread of its own: a pipe that nobody empties must not hold quotas up.
+//! Standard output and standard error of who enforces, each written by a thread of its own: a pipe that nobody empties must not hold
+//! quotas up.
 
 use std::io;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -6,8 +7,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::Failure;
-use crate::streams::{failure, write_text};
+use crate::streams::{failure, tell, write_text};
 
+/// So many messages wait for who reads standard error: more than one step has.
+const MESSAGES: usize = 64;
 /// How long the end waits for what was printed last.
 const LAST: Duration = Duration::from_secs(1);
 
@@ -30,14 +33,21 @@ pub enum Printed {
 }
 
 impl Out {
-    /// Begin.
+    /// Begin with standard output: one text is written, and one waits.
     pub fn start() -> Out {
-        Out::to(write_text)
+        Out::to(1, write_text)
     }
 
-    fn to(mut write: impl FnMut(&str) -> io::Result<()> + Send + 'static) -> Out {
-        // One is written, and one waits.
-        let (texts, next) = sync_channel::<String>(1);
+    /// Begin with standard error, whose errors nobody can be told.
+    pub fn messages() -> Out {
+        Out::to(MESSAGES, |message| {
+            tell(message);
+            Ok(())
+        })
+    }
+
+    fn to(wait: usize, mut write: impl FnMut(&str) -> io::Result<()> + Send + 'static) -> Out {
+        let (texts, next) = sync_channel::<String>(wait);
         let thread = thread::spawn(move || next.iter().try_for_each(|text| write(&text)));
         Out { texts: Some(texts), thread, lost: 0 }
     }
@@ -95,7 +105,7 @@ mod tests {
     fn who_reads_slowly_loses_texts_and_holds_nobody_up() {
         let ((read, reads), (begin, begun)) = (channel::<()>(), channel::<()>());
         let (wrote, written) = channel();
-        let mut out = Out::to(move |text| {
+        let mut out = Out::to(1, move |text| {
             begin.send(()).map_err(io::Error::other)?;
             reads.recv().map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
             wrote.send(text.to_owned()).map_err(io::Error::other)

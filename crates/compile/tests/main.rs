@@ -8,4 +8,5 @@ mod run;
 mod source_routes;
 mod tables;
 mod toy;
+mod trees;
 mod unparsed;

@@ -49,7 +49,6 @@ struct softirq {
 	u32 unclaimed;
 	u32 owner;
 	u32 used;
-	u32 settled; /* whether slots of it were written before its end */
 	u32 caused;  /* whether the process that had the CPU caused it */
 	u64 host; /* whose time softirqs took last, and how much that is not in its account yet */
 	u64 hosted;
@@ -196,7 +195,6 @@ static __attribute__((noinline)) int settle(void)
 		charge(NOBODY | NO_PACKET, fixed, 0, 0);
 	s->used = s->unclaimed = 0;
 	s->fixed = s->pending = 0;
-	s->settled = 1;
 	return 0;
 }
 
@@ -281,7 +279,7 @@ SEC("tp_btf/softirq_entry") int softirq_entry(u64 *arguments)
 	struct softirq *s = lookup(&softirqs, &zero);
 	if (!s)
 		return 0;
-	s->used = s->unclaimed = s->settled = 0;
+	s->used = s->unclaimed = 0;
 	s->pending = s->probed = s->nobodys = 0;
 	s->owner = FIXED;
 	/* From here on an interrupt on this CPU is part of what it interrupts. */
@@ -328,7 +326,7 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 		charge(NOBODY | NO_PACKET, take_owed(s), 0, 0);
 		s->nobodys = 0;
 	}
-	if (vector == NET_TX_SOFTIRQ && !s->used && !s->unclaimed && !s->settled) {
+	if (vector == NET_TX_SOFTIRQ && !s->used && !s->unclaimed) {
 		/* It sent nothing: whom it was for is not known yet. */
 		if (!s->owed_ns)
 			s->owed_since = s->mark;

@@ -262,4 +262,4 @@ impl Softirq {
 
 #[cfg(test)]
 #[path = "charge_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,7 @@ fn slots() -> impl Strategy<Value = Vec<Slot>> {
     prop::collection::vec(slot, 0..16)
 }
 
-fn softirqs() -> impl Strategy<Value = Softirq> {
+pub(crate) fn softirqs() -> impl Strategy<Value = Softirq> {
     let unclaimed = prop_oneof![Just(0), 0..300u64];
     let owed = prop_oneof![Just(0), 0..2_000_000u64];
     let all = (slots(), 0..2_000_000u64, owed, 0..2_000_000u64, unclaimed);

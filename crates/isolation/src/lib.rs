@@ -27,6 +27,8 @@ mod missing;
 pub mod names;
 mod news;
 mod outside;
+#[cfg(test)]
+mod program_tests;
 mod quota;
 mod receivers;
 pub mod refill;

@@ -72,13 +72,10 @@ impl SchedulerTree {
         })
     }
 
-    /// Turns for every task: what a worker does that was told nothing.
+    /// The weight of who has this part of a whole: at least 1.
     #[must_use]
-    pub fn turns(here: &[usize]) -> SchedulerTree {
-        match here {
-            [task] => SchedulerTree::Task(*task),
-            _ => SchedulerTree::RoundRobin(here.iter().map(|task| SchedulerTree::Task(*task)).collect()),
-        }
+    pub fn weight(part: f64) -> u32 {
+        ((part * WEIGHTS).round() as u32).max(1)
     }
 
     fn with(tasks: &Tasks, here: &[usize], leaf: impl Fn(usize) -> SchedulerTree) -> SchedulerTree {
@@ -116,7 +113,7 @@ impl SchedulerTree {
 fn fair(tasks: &Tasks, own: &[usize], leaf: &impl Fn(usize) -> SchedulerTree) -> SchedulerTree {
     let part = |t: &usize| tasks.tasks.get(*t).map_or(0.0, |task| task.weight);
     let all: f64 = own.iter().map(part).sum();
-    let weight = |t: &usize| if all > 0.0 { (part(t) / all * WEIGHTS).round().max(1.0) as u32 } else { 1 };
+    let weight = |t: &usize| if all > 0.0 { SchedulerTree::weight(part(t) / all) } else { 1 };
     SchedulerTree::Fair(own.iter().map(|t| (weight(t), leaf(*t))).collect())
 }
 
@@ -158,6 +155,5 @@ mod tests {
                 child: Box::new(SchedulerTree::Task(1))
             }
         );
-        assert_eq!(SchedulerTree::turns(&[0, 1]).tasks(), [0, 1]);
     }
 }

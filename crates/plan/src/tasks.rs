@@ -18,7 +18,7 @@ use catena_plan_model::figures::gbit;
 use catena_plan_model::problem::Problem;
 use catena_plan_model::relation::Relation;
 
-pub use division::Division;
+pub use division::{Division, Related};
 
 /// What a promise may be missed by, relative: a queue costs cycles that no plan of rates knows of.
 const ROUNDING: f64 = 1e-2;

@@ -25,7 +25,7 @@ use catena_dataplane::worker::{Posted, WorkerHandle};
 use catena_dataplane::{Pipeline, clock};
 use catena_plan::alpine::SchedulerTree;
 use catena_plan::alpine::measured::Measured;
-use catena_plan::tasks::{Division, Start};
+use catena_plan::tasks::{Division, Related, Start};
 
 use crate::tenants::Tenants as Told;
 use served::{Did, Served};
@@ -295,10 +295,12 @@ impl Weights {
     /// The least part of what came in so many seconds to a queue, of those that are to be full, that found it so. A chain of which no
     /// more comes than it is promised has all of that whatever the port reads.
     fn least_dropped(&self, now: &Counts, came: &[f64], seconds: f64) -> Option<f64> {
-        let wants = |(module, promised): &(usize, f64)| {
-            came[*module] >= ENOUGH && came[*module] * self.bits[*module] / seconds > promised * (1.0 + NEARLY)
+        let wants = |related: &Related| {
+            let all: f64 = related.chain.iter().map(|module| came[*module] * self.bits[*module]).sum();
+            came[related.module] >= ENOUGH && all / seconds > related.promised_bps * (1.0 + NEARLY)
         };
-        let dropped = |(module, _)| (now.dropped[module] - self.before.dropped[module]) as f64 / came[module];
+        let dropped =
+            |Related { module, .. }| (now.dropped[module] - self.before.dropped[module]) as f64 / came[module];
         self.division.related().filter(wants).map(dropped).reduce(f64::min)
     }
 
@@ -434,23 +436,4 @@ fn is_same(a: &SchedulerTree, b: &SchedulerTree) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cost_is_the_middle_of_its_last_measurements() {
-        let mut samples = Samples::default();
-        let costs = [50.0, 900.0, 52.0, 48.0, 51.0, 49.0, 70.0, 70.0, 70.0].map(|cycles| samples.add(cycles));
-        assert_eq!(costs, [50.0, 50.0, 52.0, 50.0, 51.0, 51.0, 51.0, 51.0, 70.0]);
-    }
-
-    #[test]
-    fn trees_whose_weights_hardly_differ_are_the_same() {
-        let tree = |first| {
-            SchedulerTree::Fair(vec![(first, SchedulerTree::Task(0)), (65_536 - first, SchedulerTree::Task(1))])
-        };
-        assert!(is_same(&tree(30_000), &tree(30_150)) && !is_same(&tree(30_000), &tree(31_000)));
-        assert!(is_same(&tree(1_000), &tree(1_009)) && !is_same(&tree(1_000), &tree(1_020)));
-        assert!(!is_same(&tree(30_000), &SchedulerTree::Task(0)));
-    }
-}
+mod tests;

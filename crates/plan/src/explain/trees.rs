@@ -4,9 +4,6 @@ use super::View;
 use crate::plan::{SubgroupPlan, WorkerPart};
 use catena_plan_alpine::tree::{SchedulerTree, Unit};
 
-/// Weights of parts of a core: their sum on a full core.
-const WEIGHTS: f64 = 65_536.0;
-
 impl View<'_> {
     /// The tree for `parts` of a core: cycles in the ratio of their shares, and where a chain may not have all
     /// that could come in, no more than it may (Lemur, §4.2: "We also use the scheduler to enforce t_max").
@@ -15,7 +12,7 @@ impl View<'_> {
             Some(bps) => SchedulerTree::limit(Unit::Bits, bps, SchedulerTree::Task(task)),
             None => SchedulerTree::Task(task),
         };
-        let weight = |part: &WorkerPart| ((part.share * WEIGHTS).round() as u32).max(1);
+        let weight = |part: &WorkerPart| SchedulerTree::weight(part.share);
         match parts {
             [only] => leaf(0, only),
             several => SchedulerTree::Fair(several.iter().enumerate().map(|(i, p)| (weight(p), leaf(i, p))).collect()),

@@ -333,8 +333,8 @@ impl Division {
     }
 
     /// The modules behind a queue that the port's task fills, of chains that a relation divides what there is with, or puts before
-    /// others: these are to find their queues full. With each, what is promised to its chain, in bits per second.
-    pub fn related(&self) -> impl Iterator<Item = (usize, f64)> {
+    /// others: these are to find their queues full.
+    pub fn related(&self) -> impl Iterator<Item = Related> {
         let shared = self.implied.iter().filter(|ratio| matches!(ratio, Promise::Beyond(_)));
         let subjects = self.promises.iter().chain(shared).flat_map(|promise| match promise {
             Promise::Cpu(_) | Promise::Throughput(_) | Promise::Beyond(_) => promise.subjects(),
@@ -345,8 +345,12 @@ impl Division {
         let mut entries: Vec<usize> = subjects.flatten().map(|class| self.alpine.graph.entry(*class)).collect();
         entries.sort_unstable();
         entries.dedup();
-        let promised = |m: usize| self.owners[m].map_or(0.0, |c| self.chains[c].t_min_bps);
-        self.entrances_in(0).filter(move |m| entries.contains(m)).map(move |m| (m, promised(m)))
+        let related = |module: usize| Related {
+            module,
+            promised_bps: self.owners[module].map_or(0.0, |c| self.chains[c].t_min_bps),
+            chain: self.entrances_in(0).filter(|m| self.owners[*m] == self.owners[module]).collect(),
+        };
+        self.entrances_in(0).filter(move |m| entries.contains(m)).map(related)
     }
 
     /// What everything costs as planned.
@@ -376,6 +380,17 @@ impl Division {
                 .collect(),
         }
     }
+}
+
+/// A module behind a queue that shall find it full.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Related {
+    /// Which, by its index in [`Division::modules`].
+    pub module: usize,
+    /// What is promised to its chain, in bits per second.
+    pub promised_bps: f64,
+    /// All such modules of its chain, for what is promised is of all its classes together.
+    pub chain: Vec<usize>,
 }
 
 /// What each subject of a `share` has as the plan divides what is left, where it names a class that is one of several of its

@@ -121,7 +121,7 @@ fn who_is_owed_a_part_is_to_find_its_queue_full() {
         problem.chains[0].t_min_bps = promised;
         let placement = placed(&[1e9, 1e9]);
         let division = Division::of(&policy, &problem, 0, &placement, FEWEST, Until::default()).unwrap();
-        division.related().map(|(module, bps)| (division.modules()[module].clone(), bps)).collect()
+        division.related().map(|of| (division.modules()[of.module].clone(), of.promised_bps)).collect()
     };
     let both = |promised| vec![("a/a".to_owned(), promised), ("b/c".to_owned(), 0.0)];
     assert_eq!(related("throughput a : b = 1 : 2", 1e8), both(1e8));
@@ -129,6 +129,32 @@ fn who_is_owed_a_part_is_to_find_its_queue_full() {
     // Who comes last has what is left.
     assert_eq!(related("priority b > a", 1e8), both(1e8)[1..]);
     assert_eq!(related("", 1e8), []);
+}
+
+/// What a chain is promised is of all its classes together: none of them is held against all of it.
+#[test]
+fn classes_of_a_chain_have_its_promise_together() {
+    let source = "class w = \"tcp\"\nclass v = \"udp\"\nclass x = \"icmp\"\n\
+        chain a for w, v { promise 1Gbps.. in -> A -> out }\nchain b for x { in -> B -> out }\ncpu w : v = 1 : 3\n";
+    let policy = policy(source);
+    let mut problem = problem(&policy);
+    problem.chains[0].t_min_bps = 1e9;
+    let division = Division::of(&policy, &problem, 0, &placed(&[1e9, 1e9]), FEWEST, Until::default()).unwrap();
+    let related: Vec<Related> = division.related().collect();
+    let modules: Vec<usize> = related.iter().map(|of| of.module).collect();
+    assert_eq!(modules.len(), 2, "{related:?}");
+    assert!(related.iter().all(|of| of.promised_bps == 1e9 && of.chain == modules), "{related:?}");
+}
+
+/// Where more comes of one chain than of another, more of it is read in vain, and who waits for the port has less.
+#[test]
+fn the_port_reads_what_comes_of_each() {
+    let division = two("", "throughput a : b = 1 : 1", 0.0);
+    let [even, uneven] = [[1e6, 1e6], [3e6, 1e6]].map(|came| parts_where(&division, came, [0.0; 2]));
+    // Of one packet each, two are read, or four.
+    let [two, four] = [&even, &uneven].map(|parts| parts[0] / (parts[1] + parts[2]));
+    assert!((four / two / 2.0 - 1.0).abs() < 0.01, "{even:?} and {uneven:?}");
+    assert!((uneven[1] / uneven[2] - 1.0).abs() < 0.01, "{uneven:?}");
 }
 
 /// What comes of each is more than can be done, so that most of a worker reads what is dropped: much less is left to share than

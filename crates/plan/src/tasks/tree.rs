@@ -4,8 +4,6 @@
 use catena_plan_alpine::tree::Unit;
 use catena_plan_alpine::{SchedulerTree, Task, Tasks};
 
-/// Weights of a chain's tasks are whole numbers that sum to about this.
-const WEIGHTS: f64 = 65_536.0;
 /// The part of its weight that is left at least to who has all of it by its promise, where that may be less than was planned.
 const LEFT: f64 = 0.01;
 
@@ -22,7 +20,6 @@ pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
     let cycles = |task: &Task| task.cycles;
     let (port, sum) = (tasks.tasks.first().map_or(0.0, cycles), tasks.tasks.iter().map(cycles).sum::<f64>());
     let port = if sum > 0.0 { port / sum } else { 0.5 };
-    let weight = |part: f64| ((part * WEIGHTS).round() as u32).max(1);
     let mut levels = match limited(SchedulerTree::of(&beyond(tasks, first), &others), caps) {
         SchedulerTree::Priority(levels) => levels,
         one => vec![one],
@@ -34,8 +31,8 @@ pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
         last => levels.insert(0, SchedulerTree::Fair(promised.into_iter().chain(last).collect())),
     }
     SchedulerTree::Fair(vec![
-        (weight(port), SchedulerTree::Task(0)),
-        (weight(1.0 - port), SchedulerTree::Priority(levels)),
+        (SchedulerTree::weight(port), SchedulerTree::Task(0)),
+        (SchedulerTree::weight(1.0 - port), SchedulerTree::Priority(levels)),
     ])
 }
 
@@ -148,7 +145,7 @@ impl Cap {
     fn share(&self, tasks: &[usize]) -> SchedulerTree {
         let here = || self.tasks.iter().filter(|own| tasks.contains(&own.task));
         let all: f64 = here().map(|own| own.weight).sum();
-        let weight = |own: &Entry| if all > 0.0 { (own.weight / all * WEIGHTS).round().max(1.0) as u32 } else { 1 };
+        let weight = |own: &Entry| if all > 0.0 { SchedulerTree::weight(own.weight / all) } else { 1 };
         match tasks {
             [only] => SchedulerTree::Task(*only),
             _ => SchedulerTree::Fair(here().map(|own| (weight(own), SchedulerTree::Task(own.task))).collect()),
