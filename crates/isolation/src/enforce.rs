@@ -15,6 +15,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::awaited::Awaited;
 use crate::charge::{Account, Accounts};
 use crate::choice::{self, not_enforced};
 use crate::device::{Device, DeviceError, Means, Port};
@@ -28,7 +29,7 @@ use crate::threaded::Claimed;
 use crate::unenforced::EnforceError;
 use crate::{Interval, Meter, Row, Status};
 
-/// How often new threads of a device are looked for.
+/// How often new threads of a device are looked for, and cgroups that were gone.
 const FOLLOW: Duration = Duration::from_secs(1);
 /// Longest control period: half of the kernel's, which must not hand out much beside it.
 pub const LONGEST_PERIOD: Duration = Duration::from_millis(500);
@@ -48,6 +49,9 @@ pub struct Wanted {
 pub struct Enforcer {
     meter: Meter,
     held: Vec<Held>,
+    /// Those that are gone.
+    awaited: Vec<Awaited>,
+    hierarchies: Hierarchies,
     journal: Journal,
     /// Dropped after the journal, which restores.
     locks: Locks,
@@ -93,6 +97,8 @@ impl Enforcer {
             accounts: meter.tracer().accounts()?,
             meter,
             held: Vec::new(),
+            awaited: Vec::new(),
+            hierarchies: hierarchies.clone(),
             journal,
             locks,
             devices: Locks::open(Path::new(DEVICE_LOCKS))?,
@@ -197,9 +203,16 @@ impl Enforcer {
                     kept.push(held);
                     continue;
                 }
-                Err(Left::Gone) => "the cgroup is gone".to_owned(),
-                Err(Left::Because(why)) => why,
                 Err(Left::Failed(error)) => return Err(error),
+                Err(why) => why,
+            };
+            if !matches!(why, Left::Because(_)) {
+                self.awaited.push(Awaited::new(&held));
+            }
+            let why = match why {
+                Left::Anew => "no more enforced: the cgroup is gone, and another one has its name".to_owned(),
+                Left::Because(why) => why,
+                _ => "the cgroup is gone; it is enforced again when it is back".to_owned(),
             };
             let (inode, cgroup) = (held.inode(), held.cgroup().name().to_owned());
             let restored = held.let_go(&mut self.journal, self.meter.tracer_mut());
@@ -213,12 +226,35 @@ impl Enforcer {
             });
         }
         self.held = kept;
+        if follows {
+            self.look_for_awaited()?;
+        }
         Ok(())
     }
 
-    /// Return whether nothing is left to do.
+    fn look_for_awaited(&mut self) -> Result<(), EnforceError> {
+        let period = nanoseconds(self.period);
+        for mut awaited in std::mem::take(&mut self.awaited) {
+            match awaited.look(&self.hierarchies, &self.locks, period, &mut self.journal) {
+                Ok(None) => self.awaited.push(awaited),
+                Ok(Some(held)) => {
+                    let (cgroup, had_devices) = (awaited.name().to_owned(), awaited.had_devices);
+                    self.news.push(News::Back { cgroup, had_devices });
+                    self.held.push(held);
+                }
+                Err(error @ EnforceError::Journal(_)) => return Err(error),
+                Err(error) => {
+                    let name = awaited.name();
+                    self.news.push(News::Skipped(format!("{name}: it is back, and not enforced: {error}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Return whether nothing is left to do, and nothing waited for.
     pub fn is_idle(&self) -> bool {
-        self.held.is_empty()
+        self.held.is_empty() && self.awaited.is_empty()
     }
 
     /// Return what came since the last report: of all cgroups' network work, and of those held to a quota. These are in both.

@@ -44,6 +44,8 @@ pub struct Enforced {
 /// A cgroup whose quota is rewritten.
 pub(crate) struct Held {
     cgroup: CpuCgroup,
+    /// The quota that was asked for, in ns of CPU a second; `None`: its own.
+    asked: Option<u64>,
     inodes: Inodes,
     /// Devices whose packets threads of the kernel receive in it.
     devices: Vec<Polled>,
@@ -83,6 +85,8 @@ pub(crate) struct Step<'a> {
 pub(crate) enum Left {
     /// It is not there any more.
     Gone,
+    /// Nor is it, but another one has its name: what is known is of the one before, and nothing would restore the new one.
+    Anew,
     /// It is there, and gets back what it had.
     Because(String),
     /// Nothing can go on.
@@ -130,6 +134,7 @@ impl Held {
         }
         Ok(Held {
             cgroup: cgroup.clone(),
+            asked: quota,
             inodes,
             devices: Vec::new(),
             early: Vec::new(),
@@ -191,12 +196,19 @@ impl Held {
         &self.cgroup
     }
 
-    /// Say so if another cgroup has taken the name: what is known is of the one before, and nothing would restore the new one.
+    /// Return the quota that was asked for, in ns of CPU a second; `None`: its own.
+    pub(crate) fn asked(&self) -> Option<u64> {
+        self.asked
+    }
+
+    /// Return whether devices are held for it, too.
+    pub(crate) fn has_devices(&self) -> bool {
+        !self.devices.is_empty() || !self.early.is_empty()
+    }
+
+    /// Say so if another cgroup has taken the name.
     fn is_it(&self) -> Result<(), Left> {
-        if self.cgroup.inodes()? == self.inodes {
-            return Ok(());
-        }
-        Err(Left::Because("no more enforced: the cgroup is gone, and another one has its name".to_owned()))
+        if self.cgroup.inodes()? == self.inodes { Ok(()) } else { Err(Left::Anew) }
     }
 
     /// Take in what came, and write the next quota.

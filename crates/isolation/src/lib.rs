@@ -7,6 +7,7 @@
 //! From Khalid's dissertation, sections 2.2.1 and 2.2.2.
 
 mod alive;
+mod awaited;
 mod below;
 mod cgroups;
 pub mod charge;

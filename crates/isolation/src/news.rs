@@ -47,6 +47,13 @@ pub enum News {
         /// The device.
         device: String,
     },
+    /// A cgroup that was gone is back, and enforced again.
+    Back {
+        /// Its path.
+        cgroup: String,
+        /// Whether the one before had devices.
+        had_devices: bool,
+    },
     /// A cgroup is no more enforced.
     LetGo {
         /// Its path.
@@ -95,6 +102,13 @@ impl fmt::Display for News {
                 f,
                 "{} {device}: the device is gone; one that takes its place is not held: begin again for that",
                 Means::Threads.option()
+            ),
+            News::Back { cgroup, had_devices: false } => write!(f, "{cgroup}: it is back, and enforced again"),
+            News::Back { cgroup, had_devices: true } => write!(
+                f,
+                "{cgroup}: it is back, and enforced again, by accounts alone: begin again for {} and {}",
+                Means::Threads.option(),
+                Means::EarlyDrop.option()
             ),
             News::LetGo { cgroup, why, restored } => write!(f, "{cgroup}: {why}{restored}"),
         }

@@ -366,7 +366,7 @@ fn a_cgroup_is_enforced_once_and_restored_to_its_own_quota() {
 }
 
 #[test]
-fn a_cgroup_that_is_made_anew_is_left_alone() {
+fn a_cgroup_that_is_made_anew_is_left_alone_until_it_is_there_for_a_second() {
     let _alone = alone();
     let (Some(groups), Some(_)) = (Group::with_quotas(&[30]), tracer()) else { return };
     // The period that enforced quotas have, too: it does not tell one from the other.
@@ -381,8 +381,44 @@ fn a_cgroup_that_is_made_anew_is_left_alone() {
     std::thread::sleep(PERIOD);
     enforcer.step().unwrap();
     let expected = format!("{}: no more enforced: the cgroup is gone, and another one has its name", groups[0].name());
-    assert_eq!((told(&mut enforcer), enforcer.is_idle(), groups[0].quota()), (vec![expected], true, quota.clone()));
-    // It was said, and nothing is left to undo.
-    assert_eq!(enforcer.end().unwrap(), []);
+    assert_eq!((told(&mut enforcer), enforcer.is_idle(), groups[0].quota()), (vec![expected], false, quota.clone()));
+    let news = until_told(&mut enforcer);
+    assert_eq!(news, [format!("{}: it is back, and enforced again", groups[0].name())]);
+    assert_ne!(groups[0].quota(), quota);
+    // Once more, and for longer; one that has no quota is waited for until it has.
+    groups[0].remake();
+    std::thread::sleep(PERIOD);
+    enforcer.step().unwrap();
+    told(&mut enforcer);
+    steps(&mut enforcer, 3 * FOLLOWS);
+    assert_eq!(told(&mut enforcer), [""; 0]);
+    groups[0].give_long_quota();
+    assert_eq!(until_told(&mut enforcer).len(), 1);
+    assert_ne!(groups[0].quota(), quota);
+    // What is restored is the new one's own.
+    assert_eq!(enforcer.end().unwrap().len(), 1);
     assert_eq!(groups[0].quota(), quota);
+}
+
+/// What is looked for each second is.
+const FOLLOWS: Duration = Duration::from_millis(1_200);
+
+fn steps(enforcer: &mut Enforcer, time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        std::thread::sleep(PERIOD);
+        enforcer.step().unwrap();
+    }
+}
+
+/// Go on until there is news, five seconds at most.
+fn until_told(enforcer: &mut Enforcer) -> Vec<String> {
+    for _ in 0..5 {
+        steps(enforcer, FOLLOWS);
+        let news = told(enforcer);
+        if !news.is_empty() {
+            return news;
+        }
+    }
+    Vec::new()
 }
