@@ -57,11 +57,13 @@ pub struct Watched {
     /// Tasks that the plan does not know.
     others: Vec<TaskId>,
     beside: Vec<Arc<TaskCounters>>,
+    /// How many workers its port's task reads for.
+    reads_for: usize,
 }
 
 impl Watched {
-    /// Watch a pipeline whose tasks are the plan's, `ids` in its order, and `others`.
-    pub fn of(pipeline: &Pipeline, ids: Vec<TaskId>, others: Vec<TaskId>) -> Watched {
+    /// Watch a pipeline whose tasks are the plan's, `ids` in its order, of which the first reads for so many workers, and `others`.
+    pub fn of(pipeline: &Pipeline, ids: Vec<TaskId>, others: Vec<TaskId>, reads_for: usize) -> Watched {
         let mut modules: HashMap<String, Vec<Arc<NodeCounters>>> = HashMap::new();
         for (_, info) in pipeline.graph.nodes() {
             modules.entry(info.name.to_string()).or_default().push(Arc::clone(&info.counters));
@@ -69,12 +71,12 @@ impl Watched {
         let counters =
             |id: &TaskId| pipeline.tasks().find(|(task, _)| task == id).map(|(_, t)| Arc::clone(t.counters()));
         let [tasks, beside] = [&ids, &others].map(|ids| ids.iter().filter_map(counters).collect());
-        Watched { modules, tasks, ids, others, beside }
+        Watched { modules, tasks, ids, others, beside, reads_for }
     }
 
     /// The scheduler tree for a planned one: tasks that the plan does not know have as many cycles as all others together.
     pub fn tree(&self, planned: &SchedulerTree) -> Tree {
-        tree(planned, &self.ids, &self.others)
+        tree(&reading::for_all(planned, self.reads_for), &self.ids, &self.others)
     }
 }
 
@@ -135,6 +137,8 @@ struct Counts {
     tasks: Vec<Work>,
     /// By module of the division: packets that found the queue in front of it full.
     dropped: Vec<u64>,
+    /// By worker and module of the division: packets that came to the queue in front of it, and those of them that found it full.
+    queued: Vec<Vec<(u64, u64)>>,
     /// Packets that the ports' task read, and the runs of each worker's first one.
     read: f64,
     runs: f64,
@@ -264,14 +268,14 @@ impl Weights {
         }
         // By the first worker, for all.
         let read = now.read - self.before.read;
-        let least = self.least_dropped(&now, &came, seconds);
+        let least = self.least_dropped(&now.queued, &came, seconds);
         let did = self.did(&now, &came);
         self.before = now;
         if !busy {
             return;
         }
         if is_full {
-            self.reading = reading::follow(self.reading, least, self.division.surplus());
+            self.reading = reading::follow(self.reading, least, self.division.surplus(), self.workers.len());
             self.served.learn(&self.set, &did, seconds * self.workers.len() as f64);
         }
         let costs = self.with_strangers(read, &came);
@@ -292,16 +296,20 @@ impl Weights {
         self.times += 1;
     }
 
-    /// The least part of what came in so many seconds to a queue, of those that are to be full, that found it so. A chain of which no
-    /// more comes than it is promised has all of that whatever the port reads.
-    fn least_dropped(&self, now: &Counts, came: &[f64], seconds: f64) -> Option<f64> {
+    /// The least part of what came in so many seconds to a queue, of those that are to be full, that found it so: each worker has its
+    /// own. A chain of which no more comes than it is promised has all of that whatever the port reads.
+    fn least_dropped(&self, queued: &[Vec<(u64, u64)>], came: &[f64], seconds: f64) -> Option<f64> {
         let wants = |related: &Related| {
             let all: f64 = related.chain.iter().map(|module| came[*module] * self.bits[*module]).sum();
             came[related.module] >= ENOUGH && all / seconds > related.promised_bps * (1.0 + NEARLY)
         };
-        let dropped =
-            |Related { module, .. }| (now.dropped[module] - self.before.dropped[module]) as f64 / came[module];
-        self.division.related().filter(wants).map(dropped).reduce(f64::min)
+        let dropped = |Related { module, .. }| {
+            let since = queued.iter().zip(&self.before.queued).map(move |(now, before)| {
+                ((now[module].0 - before[module].0) as f64, (now[module].1 - before[module].1) as f64)
+            });
+            since.filter(|(came, _)| *came >= ENOUGH).map(|(came, dropped)| dropped / came)
+        };
+        self.division.related().filter(wants).flat_map(dropped).reduce(f64::min)
     }
 
     /// What each task did since the last time, where so much came to the queues. Whose weight follows accounts has nothing to say here.
@@ -345,6 +353,7 @@ impl Weights {
             entrances: vec![Work::default(); self.names.len()],
             tasks: vec![Work::default(); self.division.tasks().count()],
             dropped: vec![0; self.names.len()],
+            queued: Vec::new(),
             read: 0.0,
             runs: 0.0,
             spent: Vec::new(),
@@ -360,14 +369,18 @@ impl Weights {
                     into.cycles += node.cycles.get() as f64;
                 }
             };
+            let mut queued = vec![(0, 0); self.names.len()];
             for (module, name) in self.names.iter().enumerate() {
                 sum(&mut counts.modules[module], name);
                 let Some(queue) = &self.queues[module] else { continue };
                 sum(&mut counts.entrances[module], queue);
                 for node in worker.modules.get(queue).into_iter().flatten() {
-                    counts.dropped[module] += node.drops.total();
+                    queued[module].0 += node.input.packets.get();
+                    queued[module].1 += node.drops.total();
                 }
+                counts.dropped[module] += queued[module].1;
             }
+            counts.queued.push(queued);
             counts.runs += worker.tasks.first().map_or(0.0, |task| task.runs.get() as f64);
             let all = worker.tasks.iter().chain(&worker.beside);
             counts.spent.push(all.map(|task| task.cycles.get() as f64).sum());

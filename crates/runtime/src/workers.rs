@@ -262,7 +262,7 @@ impl Making<'_> {
         for (side, unreached) in exits.into_iter().enumerate() {
             unreached.map(|exit| pipeline.graph.add(&format!("port {}", SIDES[side]), exit));
         }
-        let watched = vec![self.divide(&mut pipeline, &ports, built.queued, &[])];
+        let watched = vec![self.divide(&mut pipeline, (&ports, 1), built.queued, &[])];
         Ok(Made { workers: vec![self.worker("worker 0", pipeline, 0)], inputs, order: None, rebalance: None, watched })
     }
 
@@ -358,15 +358,22 @@ impl Making<'_> {
         if self.follows[side] && !(self.waits && has_way) { task.follow() } else { task }
     }
 
-    /// Add the tasks that begin inside the pipeline, and set whose turn it is; returns what is counted there.
-    fn divide(&self, pipeline: &mut Pipeline, ports: &[TaskId], queued: Vec<Queued>, rooms: &[Room]) -> Watched {
+    /// Add the tasks that begin inside the pipeline, and set whose turn it is, where the ports' first one reads for so many workers;
+    /// returns what is counted there.
+    fn divide(
+        &self,
+        pipeline: &mut Pipeline,
+        (ports, reads_for): (&[TaskId], usize),
+        queued: Vec<Queued>,
+        rooms: &[Room],
+    ) -> Watched {
         let mut ids: Vec<TaskId> = ports.iter().take(1).copied().collect();
         for Queued { name, queue, inlet } in queued {
             let mut task = Task::inner(&name, Box::new(queue), inlet);
             rooms.iter().for_each(|room| task.heed(room.clone()));
             ids.push(pipeline.add_task(task));
         }
-        let watched = Watched::of(pipeline, ids, ports.iter().skip(1).copied().collect());
+        let watched = Watched::of(pipeline, ids, ports.iter().skip(1).copied().collect(), reads_for);
         if let Some(planned) = self.tree {
             pipeline.tree = Some(watched.tree(planned));
         }

@@ -83,52 +83,69 @@ struct Costs {
 const AS_PLANNED: Costs =
     Costs { reading: 50.0, classifying: 10.0, entrance: 5.0, exit: 5.0, functions: [100.0; 2], of_ten: [5.0; 2] };
 
-/// Something that is counted by name.
-fn watched() -> Watched {
+/// Something that is counted by name, of a worker that reads for so many.
+fn watched(reads_for: usize) -> Watched {
     let names = ["port", CLASSIFY, "a/a", "b/b"].map(str::to_owned).into_iter();
     let names = names.chain(["a/a", "b/b"].map(queue));
     let counters = || (0..3).map(|_| Arc::default()).collect();
     let modules = names.map(|name| (name, vec![Arc::default()])).collect();
-    Watched { modules, tasks: counters(), ids: Vec::new(), others: Vec::new(), beside: Vec::new() }
+    Watched { modules, tasks: counters(), ids: Vec::new(), others: Vec::new(), beside: Vec::new(), reads_for }
 }
 
-/// Do as much as a look is long, by the tree that is set. Returns what was brought through of each chain.
-fn work(weights: &Weights, costs: &Costs) -> [f64; 2] {
+/// The cycles of a look that each task has.
+fn parts(tree: &SchedulerTree) -> [f64; 3] {
     let cycles = LOOK.as_secs_f64() * clock::hertz() as f64;
-    let SchedulerTree::Fair(children) = &weights.given else { panic!("{:?}", weights.given) };
+    let SchedulerTree::Fair(children) = tree else { panic!("{tree:?}") };
     let all: f64 = children.iter().map(|(weight, _)| f64::from(*weight)).sum();
-    let has = |task: usize| -> f64 {
+    let of = |task: usize| -> f64 {
         let own = children.iter().filter(|(_, child)| *child == SchedulerTree::Task(task));
         own.map(|(weight, _)| f64::from(*weight) / all * cycles).sum()
     };
-    let worker = &weights.workers[0];
-    let module = |name: &str, packets: f64, each: f64| {
-        let node = &worker.modules[name][0];
-        node.input.packets.add(packets as u64);
-        node.input.bytes.add((packets * 125.0) as u64);
-        node.cycles.add((packets * each) as u64);
-    };
-    let task = |task: usize, packets: f64, cycles: f64| {
-        let counters = &worker.tasks[task];
-        counters.input.packets.add(packets as u64);
-        counters.runs.add((packets / 32.0) as u64);
-        counters.cycles.add(cycles as u64);
-    };
+    [0, 1, 2].map(of)
+}
+
+/// Do as much as a look is long, by the trees that are set: the first worker reads for all, and each has as much of that as another.
+/// Returns what was brought through of each chain.
+fn work(weights: &Weights, costs: &Costs) -> [f64; 2] {
     let Costs { reading, classifying, entrance, exit, functions, of_ten } = costs;
+    let workers = weights.workers.len() as f64;
     let known = (of_ten[0] + of_ten[1]) / 10.0;
-    let read = has(0) / (reading + classifying + known * entrance);
-    module(CLASSIFY, read, *classifying);
-    task(0, read, has(0));
-    ["a/a", "b/b"].map(|name| {
-        let chain = usize::from(name == "b/b");
-        let came = read * of_ten[chain] / 10.0;
-        let each = exit + functions[chain];
-        let through = came.min(has(chain + 1) / each);
-        module(&queue(name), came, *entrance);
-        module(name, through, functions[chain]);
-        task(chain + 1, through, through * each);
-        through
-    })
+    let entering = classifying + known * entrance;
+    let first = parts(&reading::for_all(&weights.given, weights.workers[0].reads_for));
+    let read = first[0] / (reading + entering / workers);
+    let mut through = [0.0; 2];
+    for (n, worker) in weights.workers.iter().enumerate() {
+        let has = parts(&reading::for_all(&weights.given, worker.reads_for));
+        let module = |name: &str, packets: f64, each: f64| {
+            let node = &worker.modules[name][0];
+            node.input.packets.add(packets as u64);
+            node.input.bytes.add((packets * 125.0) as u64);
+            node.cycles.add((packets * each) as u64);
+        };
+        let task = |task: usize, packets: f64, cycles: f64| {
+            let counters = &worker.tasks[task];
+            counters.input.packets.add(packets as u64);
+            counters.runs.add((packets / 32.0) as u64);
+            counters.cycles.add(cycles as u64);
+        };
+        let share = read / workers;
+        module(CLASSIFY, share, *classifying);
+        if n == 0 {
+            task(0, read, has[0])
+        } else {
+            task(0, share, share * entering)
+        }
+        for (chain, name) in ["a/a", "b/b"].into_iter().enumerate() {
+            let came = share * of_ten[chain] / 10.0;
+            let each = exit + functions[chain];
+            let done = came.min(has[chain + 1] / each);
+            module(&queue(name), came, *entrance);
+            module(name, done, functions[chain]);
+            task(chain + 1, done, done * each);
+            through[chain] += done;
+        }
+    }
+    through
 }
 
 /// Look as often as it takes weights to settle; returns the packets of each chain of the last time.
@@ -143,7 +160,12 @@ fn settled(weights: &mut Weights, costs: &Costs) -> [f64; 2] {
 }
 
 fn weights(relation: &str) -> Weights {
-    Weights::new(Weighed { division: two(relation), several: true, shares: Vec::new() }, vec![watched()])
+    of(relation, 1)
+}
+
+fn of(relation: &str, workers: usize) -> Weights {
+    let watched = (0..workers).map(|n| watched(if n == 0 { workers } else { 1 })).collect();
+    Weights::new(Weighed { division: two(relation), several: true, shares: Vec::new() }, watched)
 }
 
 #[test]
@@ -160,6 +182,17 @@ fn weights_follow_what_functions_cost_in_the_run() {
         let is_planned = (planned[1] / planned[0] / wanted - 1.0).abs() < 0.03;
         assert_eq!(is_planned, (costs.functions, costs.reading) == (AS_PLANNED.functions, AS_PLANNED.reading));
         assert!((b / a / wanted - 1.0).abs() < 0.03, "{relation}: {a} and {b} of costs {:?}", costs.functions);
+    }
+}
+
+/// Where one reads too little for all, the others have idle time, in which everybody has all that comes.
+#[test]
+fn a_ratio_holds_on_all_workers_of_which_one_reads() {
+    for (workers, reading) in [(2, 40.0), (2, 120.0), (3, 40.0)] {
+        let costs = Costs { reading, functions: [800.0, 300.0], of_ten: [2.0, 8.0], ..AS_PLANNED };
+        let mut weights = of("throughput a : b = 1 : 2", workers);
+        let [a, b] = settled(&mut weights, &costs);
+        assert!((b / a / 2.0 - 1.0).abs() < 0.03, "{workers} workers: {a} and {b}");
     }
 }
 

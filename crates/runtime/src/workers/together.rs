@@ -41,7 +41,7 @@ impl Making<'_> {
             let (entrance, exit) = queue(QUEUE, 1);
             let task = self.share(Box::new(exit), index, inlets, &rooms);
             let port = pipeline.add_task(task);
-            watched.push(self.divide(&mut pipeline, &[port], built.queued, &rooms));
+            watched.push(self.divide(&mut pipeline, (&[port], 1), built.queued, &rooms));
             members.push(member(&pipeline, entrance.first(), leaves));
             entering.extend(entrance);
             let worker = self.worker(&format!("worker {index}"), pipeline, index);
@@ -86,7 +86,7 @@ impl Making<'_> {
             let task = Task::inner(&name, Box::new(exit), Inlet { node: steer, gate: side });
             ports.push(pipeline.add_task(task));
         }
-        watched.insert(0, self.divide(&mut pipeline, &ports, first.queued, &first_rooms));
+        watched.insert(0, self.divide(&mut pipeline, (&ports, count), first.queued, &first_rooms));
         members.insert(0, member(&pipeline, None, leaves));
         workers.insert(0, self.worker("worker 0", pipeline, 0).ends_with(gathering, to_others));
         // Who reads along from a live stream gets packets in time even when no further one comes.
