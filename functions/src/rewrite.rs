@@ -56,15 +56,19 @@ pub fn adjust(check: u16, change: u16) -> u16 {
     !checksum::add(!check, change)
 }
 
-/// Return TCP's or UDP's checksum after a change, by selection: mixed traffic would mispredict a branch. RFC 768: no checksum
-/// stays none, and a zero is written as all ones; RFC 3022 §4.1 asks the same of a NAT.
+/// Return TCP's or UDP's checksum after a change. RFC 768: no checksum stays none, and a zero is written as all ones; RFC 3022 §4.1
+/// asks the same of a NAT. Both are rare, whatever the mix of protocols, so their branch is predicted.
 #[inline(always)]
 pub fn adjust_upper(check: u16, change: u16, is_udp: bool) -> u16 {
     let new = adjust(check, change);
-    if is_udp & ((check == 0) | (new == 0)) {
-        return if check == 0 { 0 } else { 0xffff };
-    }
-    new
+    if is_udp & ((check == 0) | (new == 0)) { none_or_ones(check) } else { new }
+}
+
+/// Apart, lest the choice is made for each packet.
+#[cold]
+#[inline(never)]
+fn none_or_ones(check: u16) -> u16 {
+    if check == 0 { 0 } else { 0xffff }
 }
 
 /// Where port (or identifier) and checksum stand in an upper-layer header. Chosen without a branch, as all choices

@@ -75,7 +75,7 @@ pub fn run(host: &Host, packets: &[Packet], folder: &Path) -> Observed {
             batch.push(packet);
         }
         match built.entries[side] {
-            Some(inlet) => built.graph.run(&mut cx, inlet, &mut batch),
+            Some(inlet) => _ = built.graph.run(&mut cx, inlet, &mut batch),
             None => cx.pool().put_batch(&mut batch),
         }
         built.graph.tick(&mut cx);

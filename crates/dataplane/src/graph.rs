@@ -273,24 +273,34 @@ impl Graph {
         self.collect(cx, node);
         let mut batch = Batch::new();
         if let Some(place) = self.next_waiting(&mut batch) {
-            self.run_from(cx, place, &mut batch);
+            let bytes = batch.bytes();
+            self.run_from(cx, place, &mut batch, bytes);
         }
     }
 
-    /// Run a batch from `start` until none of its packets is left in the graph.
-    pub fn run(&mut self, cx: &mut Context, start: Inlet, batch: &mut Batch) {
+    /// Run a batch from `start` until none of its packets is left in the graph; returns the time then, in cycles, which was read anyway.
+    pub fn run(&mut self, cx: &mut Context, start: Inlet, batch: &mut Batch) -> u64 {
+        let bytes = batch.bytes();
+        self.run_of(cx, start, batch, bytes)
+    }
+
+    /// As [`Self::run`], of a batch whose bytes are counted.
+    pub(crate) fn run_of(&mut self, cx: &mut Context, start: Inlet, batch: &mut Batch, bytes: u64) -> u64 {
         if !self.numbered || self.place(start).is_none() {
             self.number(Some(start));
         }
         match self.place(start) {
-            Some(place) => self.run_from(cx, place, batch),
+            Some(place) => self.run_from(cx, place, batch, bytes),
             // An edit took away the module that a task leads to.
-            None => self.abandon(cx, batch, Reason::NO_GATE),
+            None => {
+                self.abandon(cx, batch, Reason::NO_GATE);
+                cycles()
+            }
         }
     }
 
     #[inline(always)]
-    fn run_from(&mut self, cx: &mut Context, mut place: usize, batch: &mut Batch) {
+    fn run_from(&mut self, cx: &mut Context, mut place: usize, batch: &mut Batch, mut bytes: u64) -> u64 {
         let (mut time, holds) = (cycles(), self.holds());
         for _ in 0..MOST_VISITS {
             let Waiting { inlet, .. } = self.waiting[place];
@@ -298,7 +308,7 @@ impl Graph {
             cx.gate = inlet.gate;
             let counters = &*node.counters;
             counters.batches.add(1);
-            counters.input.add(batch.len(), batch.bytes());
+            counters.input.add(batch.len(), bytes);
             if cx.sample
                 && node.is_exit
                 && let Some(packet) = batch.iter().next()
@@ -311,7 +321,8 @@ impl Graph {
             let onward = match node.gates.get(usize::from(inlet.gate)) {
                 _ if batch.is_empty() => None,
                 Some(Gate { to: Some(_), place, traffic }) => {
-                    traffic.add(batch.len(), batch.bytes());
+                    bytes = batch.bytes();
+                    traffic.add(batch.len(), bytes);
                     Some(*place)
                 }
                 _ => {
@@ -323,7 +334,7 @@ impl Graph {
                 time = charge(counters, time, cx.sample);
                 match onward {
                     Some(next) => place = next,
-                    None => return,
+                    None => return time,
                 }
                 continue;
             }
@@ -336,11 +347,12 @@ impl Graph {
                 time = charge(&node.counters, time, cx.sample);
             }
             match self.next_waiting(batch) {
-                Some(next) => place = next,
-                None => return,
+                Some(next) => (place, bytes) = (next, batch.bytes()),
+                None => return time,
             }
         }
         self.abandon(cx, batch, Reason::LOOP);
+        time
     }
 
     /// Move what a module handed to its gates to where they lead.

@@ -217,10 +217,14 @@ impl Task {
         }
         let packets = self.batch.len();
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);
-        match &self.entry {
-            Entry::One(inlet) => graph.run(cx, *inlet, &mut self.batch),
+        let end = match &self.entry {
+            Entry::One(inlet) => {
+                let inside = if bytes > 0 { bytes } else { self.batch.bytes() };
+                graph.run_of(cx, *inlet, &mut self.batch, inside)
+            }
             Entry::BySide { inlets, recorded: true } => {
                 run_in_order(cx, graph, &mut self.batch, inlets, (&mut self.run, self.is_patient));
+                cycles()
             }
             Entry::BySide { inlets, recorded: false } => {
                 // Hardly ever there are more than two.
@@ -239,9 +243,10 @@ impl Task {
                     });
                     graph.run(cx, inlet(inlets, first), run);
                 }
+                cycles()
             }
-        }
-        let spent = cycles() - start;
+        };
+        let spent = end.saturating_sub(start);
         self.counters.runs.add(1);
         self.counters.cycles.add(spent);
         Ran { packets: (packets - self.batch.len()) as u64, bits: bytes * 8, cycles: spent }

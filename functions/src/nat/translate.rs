@@ -47,11 +47,9 @@ pub(super) const BACK: Verdict = Verdict::Gate(1);
 /// To another instance, which takes it in by its input gate 1.
 pub(super) const TURN: Verdict = Verdict::Gate(2);
 
-/// Packets, and TCP packets.
+/// By whether they are TCP's: each packet is counted once.
 pub const PACKETS: Declaration =
-    Declaration::shared("packets", "packets, TCP packets", Scope::Global, Access::WriteMostly);
-const ALL: usize = 0;
-const OF_TCP: usize = 1;
+    Declaration::shared("packets", "packets of UDP and others, of TCP", Scope::Global, Access::WriteMostly);
 
 /// The flags that may change a mapping's state on the way out.
 const CHANGES: u8 = flag::SYN | flag::FIN | flag::RST;
@@ -266,14 +264,12 @@ impl<E: Engine, F: Translate> Napt<E, F> {
 
     #[inline(always)]
     pub(super) fn count(&mut self, tx: &mut Tx, layers: &Layers) {
-        self.packets.send(tx, Add::to(ALL, 1));
-        self.packets.send(tx, Add::to(OF_TCP, i64::from(layers.proto == proto::TCP)));
+        self.packets.send(tx, Add::to(usize::from(layers.proto == proto::TCP), 1));
     }
 
     /// Take back that a packet was counted: another instance counts it.
     pub(super) fn uncount(&mut self, tx: &mut Tx, layers: &Layers) {
-        self.packets.send(tx, Add::to(ALL, -1));
-        self.packets.send(tx, Add::to(OF_TCP, -i64::from(layers.proto == proto::TCP)));
+        self.packets.send(tx, Add::to(usize::from(layers.proto == proto::TCP), -1));
     }
 }
 
@@ -356,7 +352,8 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
         let (hosts, free_blocks) = self.mappings.ports.look(Used);
         tell("hosts", hosts);
         tell("free blocks", free_blocks);
-        tell("packets", self.packets.look(Get::at(ALL)) as u64);
-        tell("TCP packets", self.packets.look(Get::at(OF_TCP)) as u64);
+        let [others, of_tcp] = [0, 1].map(|is_tcp| self.packets.look(Get::at(is_tcp)) as u64);
+        tell("packets", others + of_tcp);
+        tell("TCP packets", of_tcp);
     }
 }

@@ -1,7 +1,7 @@
 //! What translation must know of IPv4.
 
 use catena_packet::wire::Layers;
-use catena_packet::wire::checksum::{self, Delta};
+use catena_packet::wire::checksum;
 
 use catena_state::Words;
 
@@ -50,15 +50,15 @@ impl Translate for V4 {
     #[inline(always)]
     fn rewrite_source(header: &mut [u8], address: u32, sum: u16, next: impl FnOnce([u64; 2]) -> u16) -> bool {
         let Some(header) = header.first_chunk_mut::<{ Self::HEADER }>() else { return false };
-        let mut delta = Delta::new().change16(0xffff, sum);
+        let mut change = sum;
         // A branch, as most of today's traffic is atomic.
         if header[6] & 0x40 == 0 {
             let dst = u32::from_be_bytes([header[16], header[17], header[18], header[19]]);
             let new = next(Self::pair(address, dst, header[9].into()));
-            delta = delta.change16(u16::from_be_bytes([header[4], header[5]]), new);
+            change = checksum::add(change, checksum::add(!u16::from_be_bytes([header[4], header[5]]), new));
             header[4..6].copy_from_slice(&new.to_be_bytes());
         }
-        let check = delta.apply(u16::from_be_bytes([header[10], header[11]]));
+        let check = adjust(u16::from_be_bytes([header[10], header[11]]), change);
         header[10..12].copy_from_slice(&check.to_be_bytes());
         header[12..16].copy_from_slice(&address.to_be_bytes());
         true

@@ -41,9 +41,9 @@ pub fn checksum(data: &[u8]) -> u16 {
 /// Join two sums. The first part's length must have been even.
 #[inline]
 pub const fn add(a: u16, b: u16) -> u16 {
-    // Two sums of 16 bits are at most 0x1_fffe: folded once, nothing is left to carry.
-    let sum = a as u32 + b as u32;
-    ((sum & 0xffff) + (sum >> 16)) as u16
+    // An addition that carries leaves at most 0xfffe: there is no second carry.
+    let (sum, carry) = a.overflowing_add(b);
+    sum + carry as u16
 }
 
 /// Return the sum of the IPv4 pseudo header (RFC 793 §3.1). `length` is the upper layer's, header included, in bytes.
@@ -155,7 +155,7 @@ impl Delta {
     #[inline]
     #[must_use]
     pub const fn apply(self, check: u16) -> u16 {
-        !fold64(!check as u64 + self.0 as u64)
+        !add(!check, fold32(self.0))
     }
 
     /// Return a UDP checksum after all changes: none stays none, and a zero result becomes all ones (RFC 768).
@@ -176,17 +176,14 @@ impl Delta {
 /// Fold to 16 bits with end-around carry; zero only for zero.
 #[inline]
 const fn fold32(value: u32) -> u16 {
-    let value = (value & 0xffff) + (value >> 16);
-    let value = (value & 0xffff) + (value >> 16);
-    value as u16
+    add(value as u16, (value >> 16) as u16)
 }
 
 /// Fold to 16 bits with end-around carry; zero only for zero.
 #[inline]
 const fn fold64(value: u64) -> u16 {
-    let value = (value & 0xffff_ffff) + (value >> 32);
-    let value = (value & 0xffff) + ((value >> 16) & 0xffff) + (value >> 32);
-    fold32(value as u32)
+    let (value, carry) = (value as u32).overflowing_add((value >> 32) as u32);
+    fold32(value + carry as u32)
 }
 
 #[cfg(test)]
