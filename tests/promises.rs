@@ -46,7 +46,7 @@ fn a_ratio_holds_where_more_comes_than_can_be_done() {
     let chain = "in -> Monitor() -> Monitor() -> Monitor() -> out";
     let chains = format!("chain x for web {{ {chain} }}\nchain y for rest {{ {chain} }}\nthroughput x : y = 1 : 2\n");
     // As much of each, so that neither has all that comes. On a quiet core the ratio is within a twentieth; this one is shared with
-    // other tests and other machines, and one run in twenty is far off: it is the middle of three. Without the relation both have as much.
+    // other tests and other machines, and now and then a run is far off: it is the middle of three. Without the relation both have as much.
     let mut ratios = [(); 3].map(|()| {
         let (report, told) = run(folder.path(), &chains, &FLOOD.replace("udp:4", "udp:1"));
         let [x, y] = carried(&report)[..] else { panic!("{report}") };

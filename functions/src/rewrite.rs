@@ -57,7 +57,7 @@ pub fn adjust(check: u16, change: u16) -> u16 {
 }
 
 /// Return TCP's or UDP's checksum after a change. RFC 768: no checksum stays none, and a zero is written as all ones; RFC 3022 §4.1
-/// asks the same of a NAT. Both are rare, whatever the mix of protocols, so their branch is predicted.
+/// asks the same of a NAT. A branch, as most UDP has a checksum: where some has and some has none it is mispredicted.
 #[inline(always)]
 pub fn adjust_upper(check: u16, change: u16, is_udp: bool) -> u16 {
     let new = adjust(check, change);
@@ -139,4 +139,21 @@ fn of_portless<F: Family>(frame: &mut [u8], layers: &Layers, sum: u16) {
 pub fn address<F: Family>(frame: &mut [u8], layers: &Layers, side: Side, new: F::Address, sum: u16) -> bool {
     let Some(header) = frame.get_mut(usize::from(layers.l3)..) else { return false };
     F::rewrite(header, side, new, sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_udp_checksum_of_none_stays_none_and_zero_is_written_as_ones() {
+        // RFC 1624 §4: with this change the right answer is 0x0000.
+        let change = checksum::add(!0x5555, 0x3285);
+        assert_eq!([true, false].map(|is_udp| adjust_upper(0xdd2f, change, is_udp)), [0xffff, 0]);
+        for change in 0..=u16::MAX {
+            assert_eq!(adjust_upper(0, change, true), 0);
+            assert_eq!(adjust_upper(0, change, false), adjust(0, change));
+            assert!(adjust_upper(0xdd2f, change, true) != 0, "{change}");
+        }
+    }
 }

@@ -219,6 +219,7 @@ impl Task {
         cx.sample = self.counters.runs.get().is_multiple_of(SAMPLE_EVERY);
         let end = match &self.entry {
             Entry::One(inlet) => {
+                // What was in hand already has to be added up again.
                 let inside = if bytes > 0 { bytes } else { self.batch.bytes() };
                 graph.run_of(cx, *inlet, &mut self.batch, inside)
             }

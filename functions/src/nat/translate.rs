@@ -47,9 +47,9 @@ pub(super) const BACK: Verdict = Verdict::Gate(1);
 /// To another instance, which takes it in by its input gate 1.
 pub(super) const TURN: Verdict = Verdict::Gate(2);
 
-/// By whether they are TCP's: each packet is counted once.
+/// At 0 packets that are not TCP's, at 1 those that are: each packet is counted once.
 pub const PACKETS: Declaration =
-    Declaration::shared("packets", "packets of UDP and others, of TCP", Scope::Global, Access::WriteMostly);
+    Declaration::shared("packets", "packets other than TCP's, TCP packets", Scope::Global, Access::WriteMostly);
 
 /// The flags that may change a mapping's state on the way out.
 const CHANGES: u8 = flag::SYN | flag::FIN | flag::RST;
