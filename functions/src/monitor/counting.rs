@@ -293,10 +293,19 @@ impl<E: Engine, K: TwoWayKey> Table<E, K> {
         shared.add(tx, Sum::Begun, 1);
         let flow = Flow::begin(want.seen, tx.now);
         let until = flow.end(&shared.limits);
-        if self.map.insert(tx, &want.ticket, flow, until).is_ok() {
-            return;
+        if self.map.insert(tx, &want.ticket, flow, until).is_err() {
+            self.begin_instead(shared, tx, want);
         }
+    }
+
+    /// Begin a flow where there is no room for it. Its value is made anew: one that is passed has to stand in memory, where the usual
+    /// case would wait for what it has just written there.
+    #[cold]
+    #[inline(never)]
+    fn begin_instead(&mut self, shared: &mut Shared<E>, tx: &mut Tx, want: &Want<E, K>) {
         self.evict(shared, tx);
+        let flow = Flow::begin(want.seen, tx.now);
+        let until = flow.end(&shared.limits);
         if self.map.insert(tx, &want.ticket, flow, until).is_err() {
             shared.export_or_lose(tx, &Map::<E, K>::key(&want.ticket), &flow, End::Evicted);
         }

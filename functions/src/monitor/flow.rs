@@ -90,22 +90,26 @@ pub(super) enum Due {
 
 impl Flow {
     /// Begin a flow with its first packet.
+    #[inline(always)]
     pub(super) fn begin(seen: Seen, now: u64) -> Flow {
         // Who answers with SYN and ACK did not begin, even if the beginning was not seen.
         let origin = seen.way ^ u8::from(seen.flags & (SYN | ACK) == SYN | ACK);
         let awaits = if seen.flags & (SYN | ACK) == SYN { AWAITS } else { 0 };
-        let mut flow = Flow {
-            packets: [0; 2],
-            bytes: [0; 2],
+        // Each way by itself: what is written by a number that is not known before goes through memory, and is waited for there.
+        let is_second = seen.way & 1 != 0;
+        let by_way = |first: u32| if is_second { [0, first] } else { [first, 0] };
+        let [ahead, back] = by_way(seen.flags.into());
+        // Of one packet a handshake has no end, and a RST alone is the end of a connection.
+        let ended = if seen.flags & RST != 0 { ENDED } else { 0 };
+        Flow {
+            packets: by_way(1),
+            bytes: by_way(seen.bytes),
             first: now,
             last: now,
             rtt: 0,
-            flags: [0; 2],
-            notes: (origin * ORIGIN) | awaits | USED,
-        };
-        flow.add(seen, now);
-        flow.follow(seen, now);
-        flow
+            flags: [ahead as u8, back as u8],
+            notes: (origin * ORIGIN) | awaits | ended | USED,
+        }
     }
 
     /// Return whether a packet can just be added.

@@ -5,18 +5,16 @@ use crate::plain::Plain;
 use crate::shared::{Look, Op};
 use crate::stored::Stored;
 
-/// How many are compared at once: a branch for each would be guessed wrong.
-const TOGETHER: usize = 16;
-
-/// Things with a load each. Above them stand the least of each group of `TOGETHER`, above these the least of each group of those, up
-/// to a single group, so that a load that changes changes one number in each.
+/// Things with a load each, the leaves of a tree in which above two stands the lesser one: a load that changes changes the numbers
+/// above it, one a level.
+///
+/// Not groups that are compared at once: a vector is read from memory, and a number that was written a moment ago would have to get
+/// there first, behind all that was written before it to lines that are far.
 #[derive(Debug)]
 pub struct Loads {
     count: usize,
-    /// The ranks of all things first, then those above: all groups whole, with ranks of nothing where nothing is.
-    ranks: Vec<[Rank; TOGETHER]>,
-    /// The first group of those that stand above each other.
-    rows: Vec<usize>,
+    /// Above number `i` stands number `i / 2`; the leaves are the last `count`, and nothing stands at 0.
+    ranks: Vec<Rank>,
 }
 
 /// A thing's index, above it its load, above that whether it is down: the lesser one is wanted. One number, as that is
@@ -25,8 +23,6 @@ pub struct Loads {
 struct Rank(u64);
 
 impl Rank {
-    /// That of no thing, greater than all others.
-    const NOTHING: Rank = Rank(u64::MAX);
     const DOWN: u64 = 1 << 63;
     /// So many things there may be.
     const MOST: u64 = 1 << 20;
@@ -62,21 +58,13 @@ impl Loads {
     }
 
     /// Make those of these ranks, at most [`Rank::MOST`].
-    fn of(mut row: Vec<Rank>) -> Self {
-        let count = row.len();
-        let (mut ranks, mut rows) = (Vec::new(), Vec::new());
-        loop {
-            rows.push(ranks.len());
-            let first = ranks.len();
-            for group in row.chunks(TOGETHER) {
-                ranks.push(std::array::from_fn(|i| group.get(i).copied().unwrap_or(Rank::NOTHING)));
-            }
-            if ranks.len() <= first + 1 {
-                break;
-            }
-            row = ranks[first..].iter().map(least).collect();
+    fn of(leaves: Vec<Rank>) -> Self {
+        let count = leaves.len();
+        let mut ranks = [vec![Rank(0); count], leaves].concat();
+        for at in (1..count).rev() {
+            ranks[at] = ranks[2 * at].min(ranks[2 * at + 1]);
         }
-        Loads { count, ranks, rows }
+        Loads { count, ranks }
     }
 
     /// Return how many things there are.
@@ -87,21 +75,22 @@ impl Loads {
     /// Give a thing another rank.
     #[inline]
     fn set(&mut self, thing: usize, rank: Rank) {
-        let (mut at, mut rank) = (thing, rank);
-        for row in &self.rows {
-            let Some(group) = self.ranks.get_mut(row + at / TOGETHER) else { return };
-            group[at % TOGETHER] = rank;
-            (at, rank) = (at / TOGETHER, least(group));
+        let (mut at, mut least) = (self.count + thing, rank);
+        self.ranks[at] = rank;
+        while at > 1 {
+            least = least.min(self.ranks[at ^ 1]);
+            at /= 2;
+            self.ranks[at] = least;
         }
     }
 
     fn rank(&self, thing: usize) -> Rank {
-        self.ranks[thing / TOGETHER][thing % TOGETHER]
+        self.ranks[self.count + thing]
     }
 
     /// Return the least loaded thing that is up, the first of several; `None` when none is up.
     pub fn least(&self) -> Option<usize> {
-        self.ranks.last().map(least).filter(|rank| rank.is_up()).map(Rank::thing)
+        self.ranks.get(1).filter(|rank| rank.is_up()).map(|rank| rank.thing())
     }
 
     /// Add to a thing's load.
@@ -190,21 +179,6 @@ impl Op<Loads> for SetUp {
     }
 }
 
-/// Return the least rank of a group.
-#[inline(always)]
-fn least(group: &[Rank; TOGETHER]) -> Rank {
-    // In halves, so that several are compared at once.
-    let mut ranks = *group;
-    let mut half = TOGETHER / 2;
-    while half > 0 {
-        for i in 0..half {
-            ranks[i] = ranks[i].min(ranks[i + half]);
-        }
-        half /= 2;
-    }
-    ranks[0]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,7 +187,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_least_loaded_that_is_up_is_taken(
-            count in prop::sample::select(vec![1usize, 7, 16, 17, 300, 5000]),
+            count in prop::sample::select(vec![1usize, 2, 3, 7, 16, 17, 300, 5000]),
             steps in prop::collection::vec((any::<prop::sample::Index>(), -3i64..4, any::<bool>()), 1..300),
         ) {
             let mut tested = Loads::new(count);

@@ -148,7 +148,9 @@ impl Part {
     }
 
     /// Lend a block to a host none of whose blocks has a free port; returns whether there is one. A host that lives on an
-    /// address stays there (RFC 4787 REQ-2), whatever is free on others.
+    /// address stays there (RFC 4787 REQ-2), whatever is free on others. Apart, as the giving back of a block is: most ports are of blocks
+    /// that their hosts have.
+    #[inline(never)]
     fn lend(&mut self, key: Host, lives_on: Option<u32>) -> bool {
         let here = lives_on.filter(|index| self.free[*index as usize].count > 0 || !self.limits.roams);
         // The least lent has a free one if any has, as all have the same number.
@@ -222,6 +224,7 @@ impl Part {
         Some(number)
     }
 
+    #[inline(never)]
     fn give_block(&mut self, number: u32, place: u32) {
         let index = self.grid.place(number).0 as usize;
         let free = &mut self.free[index];
