@@ -28,7 +28,7 @@ use catena_plan::alpine::measured::Measured;
 use catena_plan::tasks::{Division, Related, Start};
 
 use crate::tenants::Tenants as Told;
-use served::{Did, Served};
+use served::{Did, Has, Served};
 use tenants::Tenants;
 
 /// How often weights are set, and so many times in the beginning, when nothing is known but the profile.
@@ -317,9 +317,13 @@ impl Weights {
         let did = |(task, (start, _)): (usize, (usize, &[usize]))| Did {
             packets: now.tasks[task].since(self.before.tasks[task]).packets,
             bits: self.bits[start],
-            waits: came[start] >= ENOUGH
-                && (now.dropped[start] - self.before.dropped[start]) as f64 > DROPS * came[start]
-                && !self.tenants.as_ref().is_some_and(|tenants| tenants.has(task)),
+            has: match (now.dropped[start] - self.before.dropped[start]) as f64 {
+                _ if came[start] < ENOUGH || self.tenants.as_ref().is_some_and(|tenants| tenants.has(task)) => {
+                    Has::Nothing
+                }
+                dropped if dropped > DROPS * came[start] => Has::Plenty,
+                _ => Has::Little,
+            },
             cycles: self.each[task],
         };
         self.division.tasks().enumerate().map(did).collect()

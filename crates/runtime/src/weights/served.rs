@@ -5,6 +5,9 @@
 //! is a large part of what it gets pays less by its weight than on average, and had too much (a `share` of 3 : 1 was one of 2.5 : 1 on
 //! a core with small caches). So what is brought through beyond promises is counted, and who has less of it than its part of what
 //! those together have who stand side by side with it, has more weight the next time.
+//!
+//! Only who waits can have more. Beside somebody who does, whoever has more than its part has too much, also where that is all that
+//! comes of it: a weight that was corrected too far in the beginning, when little was known, would stay so for seconds.
 
 use catena_plan::alpine::SchedulerTree;
 
@@ -13,6 +16,18 @@ const MOST: f64 = 1.3;
 /// The part of what is missing that one step corrects: in so short a time a limit lets through what it saved up.
 const STEP: f64 = 0.25;
 
+/// What there was for a task to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Has {
+    /// Too little to tell anything; or its weight follows something else.
+    #[default]
+    Nothing,
+    /// Less than it could do: it has all that comes.
+    Little,
+    /// Always something.
+    Plenty,
+}
+
 /// What a task did since the last time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Did {
@@ -20,8 +35,8 @@ pub(super) struct Did {
     pub packets: f64,
     /// Bits of one.
     pub bits: f64,
-    /// Whether it had always something to do.
-    pub waits: bool,
+    /// What there was for it.
+    pub has: Has,
     /// Cycles of a packet by which its weight was found.
     pub cycles: f64,
 }
@@ -41,10 +56,11 @@ impl Served {
         let mut first = vec![0.0; did.len()];
         promised(tree, &mut first);
         let beyond = |task: usize| {
-            let Did { packets, bits, waits, cycles } = *did.get(task)?;
+            let Did { packets, bits, has, cycles } = *did.get(task)?;
             let beyond = packets - if first[task] == 0.0 { 0.0 } else { first[task] * seconds / bits };
             // A tenth of what it did tells enough; less may be what a limit let through later.
-            (waits && cycles.is_normal() && beyond.is_finite() && beyond > 0.1 * packets).then_some(beyond)
+            (has != Has::Nothing && cycles.is_normal() && beyond.is_finite() && beyond > 0.1 * packets)
+                .then_some(beyond)
         };
         self.step(tree, did, &beyond);
     }
@@ -59,7 +75,15 @@ impl Served {
                     _ => None,
                 });
                 let members: Vec<(usize, f64, f64)> = members.collect();
-                let all = members.iter().fold((0.0, 0.0), |sum, (_, part, is)| (sum.0 + part, sum.1 + is));
+                let sum = |members: &[(usize, f64, f64)]| {
+                    members.iter().fold((0.0, 0.0), |sum, (_, part, is)| (sum.0 + part, sum.1 + is))
+                };
+                let waits = |task: usize| did[task].has == Has::Plenty;
+                let (waiting, others): (Vec<_>, Vec<_>) = members.into_iter().partition(|(task, ..)| waits(*task));
+                let (part, is) = sum(&waiting);
+                let has_more = |(_, its_part, its): &(usize, f64, f64)| its * part > its_part * is;
+                let members: Vec<_> = others.into_iter().filter(has_more).chain(waiting).collect();
+                let all = sum(&members);
                 for (task, part, is) in members {
                     let missing = (part / all.0) / (is / all.1);
                     self.times[task] = (self.times[task] * missing.powf(STEP)).clamp(1.0 / MOST, MOST);
@@ -161,9 +185,9 @@ mod tests {
         let one = |n: usize| {
             let beyond = 1e6 * weights[n] / all / costs[n];
             let promised = [1_000.0, 2_000.0][n];
-            Did { packets: promised + beyond, bits: 500.0, waits: true, cycles: [200.0, 100.0][n] }
+            Did { packets: promised + beyond, bits: 500.0, has: Has::Plenty, cycles: [200.0, 100.0][n] }
         };
-        [Did { packets: 1e6, bits: 500.0, waits: false, cycles: 300.0 }, one(0), one(1)]
+        [Did { packets: 1e6, bits: 500.0, has: Has::Nothing, cycles: 300.0 }, one(0), one(1)]
     }
 
     #[test]
@@ -182,14 +206,27 @@ mod tests {
     }
 
     #[test]
-    fn only_who_waits_beside_another_who_waits_is_corrected() {
+    fn only_who_waits_has_more_weight_and_only_beside_one_who_has_more_than_its_part() {
+        // The second one has all that comes: where it is twice its part, of costs that are half of what is known, and where it is half.
+        let corrected = |has: Has, costs: f64| {
+            let mut served = Served::new(3);
+            let mut did = did([60_000.0, 10_000.0], [200.0, costs]);
+            did[2].has = has;
+            (0..10).for_each(|_| served.learn(&tree(), &did, 1.0));
+            served.tree(&tree())
+        };
+        let [before, after] = [tree(), corrected(Has::Little, 50.0)].map(|tree| beyond(&tree));
+        assert!(after[0] > before[0] && after[1] < before[1], "{after:?}");
+        assert_eq!(after, beyond(&corrected(Has::Plenty, 50.0)));
+        assert_eq!(corrected(Has::Little, 200.0), tree());
+        assert_ne!(corrected(Has::Plenty, 200.0), tree());
+        // Where nobody waits everybody has what comes; and some of what others do is not to be compared.
         let mut served = Served::new(3);
-        let mut idle = did([60_000.0, 10_000.0], [400.0, 50.0]);
-        idle[2].waits = false;
+        let idle = did([60_000.0, 10_000.0], [200.0, 50.0]).map(|did| Did { has: Has::Little, ..did });
         (0..10).for_each(|_| served.learn(&tree(), &idle, 1.0));
-        assert_eq!(served.tree(&tree()), tree());
+        assert_eq!((served.tree(&tree()), corrected(Has::Nothing, 50.0)), (tree(), tree()));
         // Nor what is not known: nobody brought anything, packets without a size.
-        let nothing = idle.map(|did| Did { packets: 0.0, waits: true, ..did });
+        let nothing = idle.map(|did| Did { packets: 0.0, has: Has::Plenty, ..did });
         let unsized_ = did([6.0, 1.0], [400.0, 50.0]).map(|did| Did { bits: 0.0, ..did });
         let [without, endless] =
             [0.0, f64::INFINITY].map(|cycles| did([6.0, 1.0], [400.0, 50.0]).map(|did| Did { cycles, ..did }));
