@@ -69,20 +69,16 @@ impl Served {
         match tree {
             SchedulerTree::Fair(children) => {
                 children.iter().for_each(|(_, child)| self.step(child, did, beyond));
-                // Its task, what it was to bring through, and what it did.
                 let members = children.iter().filter_map(|(weight, child)| match child {
                     SchedulerTree::Task(task) => Some((*task, f64::from(*weight) / did[*task].cycles, beyond(*task)?)),
                     _ => None,
                 });
-                let members: Vec<(usize, f64, f64)> = members.collect();
-                let sum = |members: &[(usize, f64, f64)]| {
-                    members.iter().fold((0.0, 0.0), |sum, (_, part, is)| (sum.0 + part, sum.1 + is))
-                };
-                let waits = |task: usize| did[task].has == Has::Plenty;
-                let (waiting, others): (Vec<_>, Vec<_>) = members.into_iter().partition(|(task, ..)| waits(*task));
+                let (waiting, others): (Vec<_>, Vec<_>) =
+                    members.partition(|(task, ..): &Member| did[*task].has == Has::Plenty);
+                // Who waits has so much of each part; of the others only who has more is held against them.
                 let (part, is) = sum(&waiting);
-                let has_more = |(_, its_part, its): &(usize, f64, f64)| its * part > its_part * is;
-                let members: Vec<_> = others.into_iter().filter(has_more).chain(waiting).collect();
+                let has_more = |(_, its_part, its): &Member| its * part > its_part * is;
+                let members: Vec<Member> = others.into_iter().filter(has_more).chain(waiting).collect();
                 let all = sum(&members);
                 for (task, part, is) in members {
                     let missing = (part / all.0) / (is / all.1);
@@ -119,6 +115,14 @@ impl Served {
             other => other.clone(),
         }
     }
+}
+
+/// A task, what it was to bring through, and what it did.
+type Member = (usize, f64, f64);
+
+/// What all of them were to bring through, and what they did.
+fn sum(members: &[Member]) -> (f64, f64) {
+    members.iter().fold((0.0, 0.0), |sum, (_, part, is)| (sum.0 + part, sum.1 + is))
 }
 
 /// Bits per second that single tasks have in front of weights, by task; not a number where several tasks have some together.

@@ -245,3 +245,24 @@ fn trees_whose_weights_hardly_differ_are_the_same() {
     assert!(is_same(&tree(1_000), &tree(1_009)) && !is_same(&tree(1_000), &tree(1_020)));
     assert!(!is_same(&tree(30_000), &SchedulerTree::Task(0)));
 }
+
+#[test]
+fn a_task_has_plenty_where_its_queue_drops_and_little_where_it_does_not() {
+    let of =
+        |shares| Weights::new(Weighed { division: two("cpu a : b = 1 : 1"), several: true, shares }, vec![watched(1)]);
+    let has = |weights: &Weights, came: [f64; 2], dropped: [u64; 2]| {
+        let (mut now, mut all) = (weights.counts(), vec![0.0; weights.names.len()]);
+        let starts: Vec<usize> = weights.division.tasks().map(|(start, _)| start).collect();
+        for n in [0, 1] {
+            (now.dropped[starts[n + 1]], all[starts[n + 1]]) = (dropped[n], came[n]);
+        }
+        let did = weights.did(&now, &all);
+        [did[1].has, did[2].has]
+    };
+    let weights = of(Vec::new());
+    assert_eq!(has(&weights, [1e5, 1e5], [1_000, 0]), [Has::Plenty, Has::Little]);
+    assert_eq!(has(&weights, [1e5, 900.0], [50, 900]), [Has::Little, Has::Nothing]);
+    // The weights of tenants follow their accounts.
+    let tenants = of(vec![[("a", 1.0), ("b", 1.0)].map(|(chain, weight)| (chain.to_owned(), weight)).into()]);
+    assert_eq!(has(&tenants, [1e5, 1e5], [1_000, 0]), [Has::Nothing; 2]);
+}
