@@ -241,3 +241,21 @@ impl Flow {
         self.notes & bit != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_begins_as_if_its_first_packet_was_added_to_none() {
+        for (way, flags) in [0, 1].into_iter().flat_map(|way| (0..=u8::MAX).map(move |flags| (way, flags))) {
+            let (seen, now) = (Seen { way, flags, bytes: 40 }, 1_000);
+            let begun = Flow::begin(seen, now);
+            let notes = begun.notes & (ORIGIN | AWAITS);
+            let [packets, bytes] = [[0; 2]; 2];
+            let mut none = Flow { packets, bytes, first: now, last: now, rtt: 0, flags: [0; 2], notes };
+            none.take(seen, now);
+            assert_eq!(format!("{begun:?}"), format!("{none:?}"), "flags {flags:#010b}, way {way}");
+        }
+    }
+}
