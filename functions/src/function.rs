@@ -19,7 +19,7 @@ mod tests;
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 
-use catena_dataplane::module::{self, Verdict};
+use catena_dataplane::module::{self, Times, Verdict};
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Module};
 use catena_packet::clock::{Clock, Root};
@@ -257,14 +257,15 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         let mut plans = [const { MaybeUninit::<F::Plan>::uninit() }; BATCH];
         let count = batch.len();
         for (packet, plan) in batch.iter().zip(&mut plans) {
-            let mut tx = engine.begin(of(packet, times.of(packet), gate));
+            let mut tx = engine.begin(of(packet, times, gate));
             plan.write(function.prepare(&mut tx, packet));
         }
         // SAFETY: the first `count` plans were just written.
         let plans = unsafe { std::slice::from_raw_parts_mut(plans.as_mut_ptr().cast::<F::Plan>(), count) };
         plans.iter_mut().for_each(|plan| function.warm(plan));
+        let mut tx = engine.begin(Tx::new(0, cx.now(), gate));
         cx.decide(batch, |i, packet| {
-            let mut tx = engine.begin(of(packet, times.of(packet), gate));
+            tx.goes_to(packet.meta().clock.bits(), time_of(packet, times), gate, packet.meta().way.slot());
             let plan = &mut plans[i];
             match function.finish(&mut tx, packet, plan) {
                 Step::Done(verdict) => verdict,
@@ -389,12 +390,17 @@ fn again<E: Engine, F: Function<E>>(function: &mut F, tx: &mut Tx, packet: &mut 
     }
 }
 
-/// Return the operations of a packet that came in by this gate: at its own time where it has one, else the worker's.
+/// Return the operations of a packet that came in by this gate.
 #[inline(always)]
-pub fn of(packet: &Packet, now: u64, gate: u16) -> Tx {
-    let now = match packet.meta().arrival {
-        0 => now,
+pub fn of(packet: &Packet, times: Times, gate: u16) -> Tx {
+    Tx::new(packet.meta().clock.bits(), time_of(packet, times), gate).of(packet.meta().way.slot())
+}
+
+/// Return a packet's own time where it has one, else the worker's.
+#[inline(always)]
+fn time_of(packet: &Packet, times: Times) -> u64 {
+    match packet.meta().arrival {
+        0 => times.of(packet),
         arrival => arrival,
-    };
-    Tx::new(packet.meta().clock.bits(), now, gate).of(packet.meta().way.slot())
+    }
 }

@@ -61,7 +61,9 @@ pub fn adjust(check: u16, change: u16) -> u16 {
 #[inline(always)]
 pub fn adjust_upper(check: u16, change: u16, is_udp: bool) -> u16 {
     let new = adjust(check, change);
-    if is_udp & ((check == 0) | (new == 0)) { none_or_ones(check) } else { new }
+    // All ones but for UDP: nothing of a zero is left then, and no branch goes by the protocol.
+    let others = u16::from(is_udp).wrapping_sub(1);
+    if (check | others == 0) | (new | others == 0) { none_or_ones(check) } else { new }
 }
 
 /// Apart, lest the choice is made for each packet.

@@ -349,25 +349,23 @@ impl Context {
         *count = count.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
     }
 
-    /// Parse the headers of all packets that are not yet parsed; malformed ones are dropped and counted. Returns the
-    /// flags of [`Layers`](catena_packet::wire::Layers) that at least one packet has.
+    /// Parse the headers of all packets that are not yet parsed; malformed ones are dropped and counted.
     #[inline]
-    pub fn parse(&mut self, batch: &mut Batch) -> u8 {
+    pub fn parse(&mut self, batch: &mut Batch) {
         let mut malformed = [None; BATCH];
-        let (mut any, mut flags) = (false, 0);
+        let mut any = false;
         for (packet, slot) in batch.iter_mut().zip(&mut malformed) {
-            match packet.parse() {
-                Ok(layers) => flags |= layers.flags,
-                Err(what) => {
-                    *slot = Some(what);
-                    any = true;
-                }
+            // Of packets that others have parsed, nothing but that is read: all modules of a chain ask.
+            if !packet.is_parsed()
+                && let Err(what) = packet.parse()
+            {
+                *slot = Some(what);
+                any = true;
             }
         }
         if any {
             self.drop_malformed(batch, &malformed);
         }
-        flags
     }
 
     #[cold]

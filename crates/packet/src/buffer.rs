@@ -117,7 +117,7 @@ impl Packet {
     /// What is wrong with the packet's headers.
     #[inline(always)]
     pub fn parse(&mut self) -> Result<Layers, Malformed> {
-        if self.meta().parsed {
+        if self.is_parsed() {
             return Ok(self.meta().layers);
         }
         let layers = wire::parse(self.data())?;
@@ -125,6 +125,12 @@ impl Packet {
         meta.layers = layers;
         meta.parsed = true;
         Ok(layers)
+    }
+
+    /// Return whether [`Self::parse`] has read where the headers are.
+    #[inline(always)]
+    pub fn is_parsed(&self) -> bool {
+        self.meta().parsed
     }
 
     /// Return where the headers are as [`Self::parse`] found them (all zero before).

@@ -54,6 +54,14 @@ impl Tx {
         Tx { slot, ..self }
     }
 
+    /// Make these the operations of another packet: its logical clock, its time, its gate and its slot. For engines that neither count
+    /// nor know them, to write no more for each packet than that.
+    #[inline(always)]
+    pub fn goes_to(&mut self, clock: u64, now: u64, gate: u16, slot: Slot) {
+        debug_assert!(self.count == 0 && self.unit == 0 && self.asked.count == 0, "an engine counts or knows them");
+        (self.clock, self.now, self.gate, self.slot) = (clock, now, gate, slot);
+    }
+
     /// Give it the number by which an engine knows it.
     #[inline(always)]
     #[must_use]
@@ -162,6 +170,13 @@ mod tests {
         a.asks_for(8 << 48);
         assert!(c.meets(a) && a.meets(c) && !c.meets(b));
         assert!(!Tx::new(2, 0, 0).meets(a));
+    }
+
+    #[test]
+    fn what_goes_to_another_packet_is_as_if_begun_for_it() {
+        let mut tx = Tx::new(7, 1000, 1).of(Slot::of(3));
+        tx.goes_to(8, 2000, 0, Slot::of(4));
+        assert_eq!(format!("{tx:?}"), format!("{:?}", Tx::new(8, 2000, 0).of(Slot::of(4))));
     }
 
     #[test]

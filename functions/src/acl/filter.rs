@@ -299,7 +299,7 @@ fn leave(slot: Option<Slot>, batch: &mut Batch, packets: &[u8], rulings: &[Rulin
 impl Module for Filter {
     fn process(&mut self, cx: &mut Context, batch: &mut Batch) {
         let gate = cx.gate();
-        let flags = cx.parse(batch);
+        cx.parse(batch);
         let mut denied = match self.judges[usize::from(gate & 1)] {
             Judge::Search => self.denied(batch),
             Judge::Told(slot, place) => Denied::told(batch, slot, place),
@@ -309,7 +309,8 @@ impl Module for Filter {
         if self.unparsed == Action::Deny {
             denied.all |= denied.unparsed;
         }
-        if flags & Layers::OPTIONS != 0 && self.source_routes == Action::Deny {
+        let flags = || batch.iter().fold(0, |flags, packet| flags | packet.layers().flags);
+        if self.source_routes == Action::Deny && flags() & Layers::OPTIONS != 0 {
             denied.deny_source_routes(batch);
         }
         if denied.all == 0 && gate == 0 {

@@ -9,7 +9,7 @@
 use std::mem::MaybeUninit;
 
 use catena_dataplane::Context;
-use catena_dataplane::module::{Reason, Verdict};
+use catena_dataplane::module::{Reason, Times, Verdict};
 use catena_packet::clock::Root;
 use catena_packet::meta::ATTRIBUTE_BYTES;
 use catena_packet::wire::{FlowKey, Layers, Seed};
@@ -161,7 +161,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         if E::WATCHES || E::CRASHES {
             let (times, gate, before) = (cx.times(), cx.gate(), self.parked.len());
             for packet in batch.drain() {
-                self.prepare(instance, times.of(&packet), gate, packet);
+                self.prepare(instance, times, gate, packet);
             }
             self.parked[before..].iter_mut().for_each(|parked| instance.function.warm(&mut parked.work.plan));
             self.advance(before, instance);
@@ -179,7 +179,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         let (times, gate) = (cx.times(), cx.gate());
         let mut works = [const { MaybeUninit::<Work<E, F>>::uninit() }; BATCH];
         for (packet, work) in batch.iter().zip(&mut works) {
-            let mut tx = engine.begin(of(packet, times.of(packet), gate));
+            let mut tx = engine.begin(of(packet, times, gate));
             let plan = function.prepare(&mut tx, packet);
             work.write(Work { tx, plan, flow: None, is_issued: false, has_begun: false });
         }
@@ -232,16 +232,16 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     }
 
     /// Let a packet ask for what it needs.
-    fn prepare(&mut self, instance: &mut Instance<E, F>, now: u64, gate: u16, packet: Packet) {
+    fn prepare(&mut self, instance: &mut Instance<E, F>, times: Times, gate: u16, packet: Packet) {
         let came = (E::WATCHES || E::CRASHES).then(|| Came::of(&packet));
         let (tx, plan) = self.surely(instance, |_, engine, function| {
             if E::WATCHES {
                 // *prepare* changes nothing, so it may be asked once more. The engine holds it to asking for the same.
-                let mut tx = engine.begin(of(&packet, now, gate));
+                let mut tx = engine.begin(of(&packet, times, gate));
                 function.prepare(&mut tx, &packet);
                 engine.end(tx);
             }
-            let mut tx = engine.begin(of(&packet, now, gate));
+            let mut tx = engine.begin(of(&packet, times, gate));
             if let Some(flow) = key(&packet).filter(|_| E::WATCHES && gate == 0) {
                 engine.sees(&tx, flow);
             }

@@ -91,7 +91,8 @@ pub(super) struct Shared<E: Engine> {
     events: E::Shared<Sums>,
 }
 
-/// What *prepare* hands to *finish*.
+/// What *prepare* hands to *finish*. With a tag of its own words are at the same places in both versions, and written whole.
+#[repr(u8)]
 pub enum Plan<E: Engine> {
     /// Nothing to do: not IP.
     Pass,

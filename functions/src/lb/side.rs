@@ -124,23 +124,27 @@ impl<E: Engine, F: Balance> Side<E, F> {
             return Known::Other;
         }
         let is_back = tx.gate == 1;
+        let found;
         let ticket = match want.of {
-            Of::Client => want.ticket,
+            Of::Client => &want.ticket,
             // Where entries are late, the ticket that is found is for the next step.
             _ if E::WAITS => return Known::Other,
             _ => match self.connections.found(tx, &want.ticket, Intent::Change) {
-                Some(found) => found,
+                Some(other) => {
+                    found = other;
+                    &found
+                }
                 None => return Known::Nothing,
             },
         };
-        let Some(own) = self.connections.read(tx, &ticket) else { return Known::Nothing };
+        let Some(own) = self.connections.read(tx, ticket) else { return Known::Nothing };
         let quiet = if is_back { State::QUIET_BACK } else { State::QUIET_OUT };
         if !own.state.has(quiet) | (tx.now > own.due) || self.servers.must_move(own.place) {
             return Known::Other;
         }
         let (server, mut change) = (own.server, own.rewrite);
         if is_back {
-            let Tuple { dst, dport, .. } = F::tuple(&Map::<E, F>::key(&ticket)).0;
+            let Tuple { dst, dport, .. } = F::tuple(&Map::<E, F>::key(ticket)).0;
             change = change.back(dst, dport);
         }
         Known::Sent(shared.send::<F>(tx, packet, server, &change))

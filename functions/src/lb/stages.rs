@@ -12,14 +12,15 @@ pub(super) type Ticket<E, F> = <E as Engine>::Ticket<<F as Balance>::Key>;
 /// The promise of an answer to an operation on [`Admission`].
 pub(super) type Asked<E, O> = <<E as Engine>::Shared<Admission> as Shared<Admission>>::Ticket<O>;
 
-/// What is asked for a packet: an entry, and what the stage says.
+/// What is asked for a packet: an entry, and what the stage says. What both IP versions have comes first, where it is at the same place.
+#[repr(C)]
 pub struct Want<E: Engine, F: Balance> {
-    pub(super) ticket: Ticket<E, F>,
     pub(super) stage: Stage,
     /// TCP's [`super::connection::EVENTS`] and [`super::connection::FIRST_FRAGMENT`].
     pub(super) special: u8,
     /// Whose ticket it is.
     pub(super) of: Of,
+    pub(super) ticket: Ticket<E, F>,
 }
 
 /// What a packet's ticket is for.

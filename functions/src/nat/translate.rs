@@ -188,15 +188,15 @@ impl<E: Engine, F: Translate> Napt<E, F> {
     /// From inside, a packet that needs nothing but rewriting. Nothing is done where there is more to do.
     #[inline(always)]
     fn plain(&mut self, tx: &mut Tx, packet: &mut Packet, ticket: &InsideTicket<E, F>) -> Plain {
-        let (now, layers) = (tx.now, packet.layers());
-        if E::WAITS && !F::is_atomic(packet.data(), &layers) {
+        if E::WAITS && !F::is_atomic(packet.data(), &packet.layers()) {
             return Plain::Other;
         }
+        let now = tx.now;
         let Some(mut mapping) = self.mappings.inside.get(tx, ticket) else { return Plain::Unmapped };
         if self.mappings.timeouts.over(mapping.state, mapping.last, now) {
             return Plain::Other;
         }
-        let change = mapping.change();
+        let (change, layers) = (mapping.change(), packet.layers());
         // Where nobody waits: asked for and taken at once.
         let next = |ends| {
             let asked = self.identifications.want(tx, self.numbering.draw16(ends));
@@ -320,10 +320,13 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
 
     #[inline(always)]
     fn finish(&mut self, tx: &mut Tx, packet: &mut Packet, plan: &mut Plan<E, F>) -> Step {
-        if let Phase::Plain(ticket) = plan.phase {
-            match self.plain(tx, packet, &ticket) {
+        if let Phase::Plain(ticket) = &plan.phase {
+            match self.plain(tx, packet, ticket) {
                 Plain::Rewritten => return Step::Done(OUT),
-                Plain::Unmapped => return self.unmapped(&mut At { tx, packet, plan }, &ticket),
+                Plain::Unmapped => {
+                    let ticket = *ticket;
+                    return self.unmapped(&mut At { tx, packet, plan }, &ticket);
+                }
                 Plain::Other => {}
             }
         }

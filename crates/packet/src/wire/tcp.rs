@@ -4,6 +4,7 @@ use super::bytes::{put_u16, put_u32, u16_at, u32_at};
 use super::number::proto;
 use super::{Layers, Malformed, checksum};
 use std::fmt;
+use std::hint::select_unpredictable;
 
 mod field {
     use std::ops::Range;
@@ -46,8 +47,11 @@ pub mod flag {
 /// before them. A later fragment has none, but only the caller knows whether it may be one.
 #[inline(always)]
 pub fn flags(frame: &[u8], layers: &Layers) -> u8 {
-    let flags = frame.get(usize::from(layers.l4) + field::FLAGS).copied().unwrap_or(0);
-    if layers.proto == proto::TCP { flags } else { 0 }
+    let at = usize::from(layers.l4) + field::FLAGS;
+    let are_there = (layers.proto == proto::TCP) & (at < frame.len());
+    // Where there are none the first byte is read instead: small UDP ends before them, and in a mix of both a branch would be mispredicted.
+    let flags = frame.get(select_unpredictable(are_there, at, 0)).copied().unwrap_or(0);
+    select_unpredictable(are_there, flags, 0)
 }
 
 /// A view of a TCP segment. The buffer ends where the segment ends: IP says where.
