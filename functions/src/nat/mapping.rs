@@ -230,6 +230,7 @@ impl<E: Engine, F: Translate> Mappings<E, F> {
 
     /// Make the mapping whose places were asked for, for a packet with these flags of TCP. `None` where there is no room: the port is
     /// free again.
+    #[inline(always)]
     pub fn add(
         &mut self,
         tx: &mut Tx,

@@ -53,6 +53,9 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         self.lease(at, inside, Try::First)
     }
 
+    /// Ask for a port. Inline, as all up to the port is: who reads as one what was just written in parts waits for all that was written
+    /// before, which may be far.
+    #[inline(always)]
     fn lease(&mut self, at: &mut At<'_, E, F>, inside: &InsideTicket<E, F>, which: Try) -> Step {
         let host = F::host_of(Inside::<E, F>::key(inside));
         let lease = self.mappings.ports.want(at.tx, Lease(host, self.mappings.part));
@@ -63,7 +66,15 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         self.then(at, Next::Leased { inside: *inside, lease, which })
     }
 
+    /// What is over has given its port back: ask once more.
+    #[cold]
+    #[inline(never)]
+    fn lease_again(&mut self, at: &mut At<'_, E, F>, inside: &InsideTicket<E, F>) -> Step {
+        self.lease(at, inside, Try::Last)
+    }
+
     /// A port was taken, the same for whoever it speaks to (REQ-1), or refused: the places of its mapping are asked for.
+    #[inline(always)]
     pub(super) fn leased(
         &mut self,
         at: &mut At<'_, E, F>,
@@ -86,7 +97,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
                 // What is over gives its port back before another is refused.
                 let whose = is_limit.then(|| F::host_of(Inside::<E, F>::key(inside)));
                 if which == Try::First && self.mappings.catch_up(at.tx, whose) {
-                    return self.lease(at, inside, Try::Last);
+                    return self.lease_again(at, inside);
                 }
                 drop(if is_limit { HOST_LIMIT } else { NO_PORT })
             }

@@ -91,6 +91,7 @@ impl<K: Key, V: Plain, X: Other<K, V>> LocalTwoKeyMap<K, V, X> {
         self.come(key, &value, number);
     }
 
+    #[inline(always)]
     fn put(&mut self, tx: &mut Tx, ticket: &LocalTicket<K>, value: V, until: u64) -> Result<u32, Full> {
         let Put { entry: number, before, .. } = self.map.put_one((tx.slot, tx.now), ticket, value, until)?;
         match before {
@@ -299,7 +300,10 @@ impl<K: Key, V: Plain, X: Other<K, V>> TwoKeyMap<K, V, X> for LocalTwoKeyMap<K, 
         until: u64,
     ) -> Result<&mut V, Full> {
         debug_assert!(X::of(&ticket.key, &value) == other.key, "an entry has the other key that was asked for");
-        self.insert(tx, ticket, value, until)
+        // Inline, so that the value comes in registers: one that its maker has written word by word cannot be read as a vector before all
+        // that was written earlier, which is far, has got there.
+        let number = self.put(tx, ticket, value, until)?;
+        self.map.entries[number as usize].pair_mut().map(|pair| &mut pair.1).ok_or(Full)
     }
 }
 

@@ -15,6 +15,17 @@ pub struct Grid {
     first_port: u16,
 }
 
+/// Where a port of an address lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spot {
+    /// The number of its block.
+    pub(super) block: u32,
+    /// Which of the address's blocks that is.
+    pub(super) nth: u32,
+    /// Which of the block's ports it is.
+    pub(super) port: u16,
+}
+
 impl Grid {
     /// Cut the ports of so many addresses, from a first to a last one, into blocks; `None` where there is not a single block.
     pub fn new(addresses: u32, ports: (u16, u16), block: u16) -> Option<Grid> {
@@ -54,13 +65,41 @@ impl Grid {
 
     /// Return the number of the block that a port of an address lies in.
     pub fn block_of(&self, index: u32, port: u16) -> Option<u32> {
-        let n = u32::from(port.checked_sub(self.first_port)?) / u32::from(self.block_ports);
-        (n < self.blocks).then_some(index * self.blocks + n)
+        self.spot(index, port).map(|spot| spot.block)
+    }
+
+    /// Return where a port of an address lies. One division tells all of it: several would be a tenth of what a mapping takes.
+    #[inline(always)]
+    pub(super) fn spot(&self, index: u32, port: u16) -> Option<Spot> {
+        let from_first = port.checked_sub(self.first_port)?;
+        let nth = from_first / self.block_ports;
+        let (block, port) = (index * self.blocks + u32::from(nth), from_first - nth * self.block_ports);
+        (u32::from(nth) < self.blocks).then_some(Spot { block, nth: nth.into(), port })
     }
 
     /// Return the index of a block's address and its first port.
     pub fn place(&self, block: u32) -> (u32, u16) {
         let n = block % self.blocks;
         (block / self.blocks, self.first_port + (n * u32::from(self.block_ports)) as u16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_port_lies_is_where_its_block_begins_and_no_port_beside_the_blocks_lies_anywhere() {
+        let grid = Grid::new(3, (1000, 1034), 8).unwrap();
+        for index in 0..3 {
+            let spots = (0..=u16::MAX).filter_map(|port| Some((port, grid.spot(index, port)?)));
+            let found: Vec<u16> = spots
+                .map(|(port, Spot { block, nth, port: within })| {
+                    assert_eq!((grid.place(block), block % 4, within < 8), ((index, port - within), nth, true));
+                    port
+                })
+                .collect();
+            assert_eq!(found, (1000..1032).collect::<Vec<_>>(), "35 ports are 4 blocks and a rest");
+        }
     }
 }

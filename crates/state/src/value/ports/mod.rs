@@ -57,6 +57,7 @@ operations!("ports": Ports { 0 => Lease, 1 => Release } looks { 2 => Used });
 impl Op<Ports> for Lease {
     type Reply = Leased;
 
+    #[inline(always)]
     fn apply(self, ports: &mut Ports) -> Leased {
         ports.parts.get_mut(usize::from(self.1)).map_or(Leased::Nothing, |part| part.lease(self.0))
     }
@@ -66,10 +67,11 @@ impl Op<Ports> for Release {
     type Reply = ();
 
     fn apply(self, ports: &mut Ports) {
-        let Some(block) = ports.grid.block_of(self.0, self.1) else { return };
-        let part = (block % ports.grid.blocks) as usize % ports.parts.len();
-        if let Some(part) = ports.parts.get_mut(part) {
-            part.release(self.0, self.1);
+        let Some(spot) = ports.grid.spot(self.0, self.1) else { return };
+        match &mut ports.parts[..] {
+            [] => {}
+            [only] => only.release(spot),
+            parts => parts[spot.nth as usize % parts.len()].release(spot),
         }
     }
 }
@@ -131,8 +133,8 @@ impl Ports {
         }
     }
 
-    /// Bring near what giving back these ports will look at: each part tells where the next one is.
-    pub fn bring_leased(&self, leased: impl Iterator<Item = (u32, u16)> + Clone) {
+    /// Bring near what giving back these ports, 64 at most, will look at: each part tells where the next one is.
+    pub fn bring_leased(&self, leased: impl Iterator<Item = (u32, u16)>) {
         if let [only] = &self.parts[..] {
             only.bring_leased(leased);
         }

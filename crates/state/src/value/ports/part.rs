@@ -4,11 +4,15 @@ use catena_packet::BATCH;
 use catena_packet::wire::Seed;
 
 use super::block::{Block, NONE};
+use super::grid::Spot;
 use super::known::{Known, KnownBlocks, MOST_LENT};
 use super::{Grid, Host, Leased, Limits};
 use crate::engine::{NoMemory, Share};
 use crate::plain::Plain;
 use crate::value::{Loads, Places, Table};
+
+/// Most ports of which [`Part::bring_leased`] brings near what they need.
+const MOST_BROUGHT: usize = 64;
 
 /// What a host has.
 #[derive(Clone, Copy, Debug, Plain)]
@@ -107,10 +111,15 @@ impl Part {
     }
 
     /// Bring near what giving back these ports will look at: each part tells where the next one is.
-    pub(super) fn bring_leased(&self, leased: impl Iterator<Item = (u32, u16)> + Clone) {
-        let numbers = leased.filter_map(|(index, port)| self.grid.block_of(index, port));
-        numbers.clone().for_each(|number| self.known.bring(number));
-        let places = numbers.filter_map(|number| match self.known.get(number) {
+    pub(super) fn bring_leased(&self, leased: impl Iterator<Item = (u32, u16)>) {
+        let (mut numbers, mut count) = ([0; MOST_BROUGHT], 0);
+        for (place, spot) in numbers.iter_mut().zip(leased.filter_map(|(index, port)| self.grid.spot(index, port))) {
+            self.known.bring(spot.block);
+            *place = spot.block;
+            count += 1;
+        }
+        let numbers = &numbers[..count];
+        let places = numbers.iter().filter_map(|number| match self.known.get(*number) {
             Known::Lent(place) => Some(place as usize),
             _ => None,
         });
@@ -119,15 +128,22 @@ impl Part {
         blocks.for_each(|block| self.hosts.bring_place(block.host_at));
     }
 
+    #[inline(always)]
     pub(super) fn lease(&mut self, key: Host) -> Leased {
         match self.take(key) {
             Ok(leased) => leased,
-            Err(lives_on) if self.lend(key, lives_on) => self.take(key).unwrap_or(Leased::Nothing),
-            Err(_) => Leased::Nothing,
+            Err(lives_on) => self.lease_of_another(key, lives_on),
         }
     }
 
+    /// Lease a port of another block than the host has.
+    #[inline(never)]
+    fn lease_of_another(&mut self, key: Host, lives_on: Option<u32>) -> Leased {
+        if self.lend(key, lives_on) { self.take(key).unwrap_or(Leased::Nothing) } else { Leased::Nothing }
+    }
+
     /// Take a port of a block that the host has. Where none has a free one, the error is the address that it lives on.
+    #[inline(always)]
     fn take(&mut self, key: Host) -> Result<Leased, Option<u32>> {
         let Part { grid, limits, hosts, blocks, .. } = self;
         let host = hosts.get_mut(key).ok_or(None)?;
@@ -172,12 +188,11 @@ impl Part {
         true
     }
 
-    pub(super) fn release(&mut self, index: u32, port: u16) {
-        let Some(number) = self.grid.block_of(index, port) else { return };
+    pub(super) fn release(&mut self, Spot { block: number, port, .. }: Spot) {
         let ports = self.grid.block_ports;
         let Known::Lent(place) = self.known.get(number) else { return };
         let Some(block) = self.blocks.get_mut(place as usize) else { return };
-        if !block.give(port - self.grid.place(number).1) {
+        if !block.give(port) {
             return;
         }
         let Block { host: key, host_at, free, before, after, .. } = *block;
@@ -282,6 +297,13 @@ mod tests {
         Part::new(grid, limits, share, Seed::from_number(1)).unwrap()
     }
 
+    /// Give a port back, if it is one at all.
+    fn release(ports: &mut Part, index: u32, port: u16) {
+        if let Some(spot) = ports.grid.spot(index, port) {
+            ports.release(spot);
+        }
+    }
+
     proptest! {
         /// Nobody gets a port that is taken, a host keeps to its limit, its address and few blocks, and is refused only where it
         /// must be; what is given back is free again.
@@ -304,9 +326,9 @@ mod tests {
                 if gives && !taken.is_empty() {
                     let (&port, _) = taken.iter().nth(which.index(taken.len())).unwrap();
                     taken.remove(&port);
-                    ports.release(port.0, port.1);
+                    release(&mut ports, port.0, port.1);
                     // Once is enough.
-                    ports.release(port.0, port.1);
+                    release(&mut ports, port.0, port.1);
                 } else {
                     let own: Vec<_> = taken.iter().filter(|(_, of)| **of == host).map(|(port, _)| *port).collect();
                     let own_blocks: HashSet<_> = own.iter().map(|port| block_of(*port)).collect();
@@ -347,7 +369,7 @@ mod tests {
             refused => panic!("{refused:?}"),
         };
         assert_eq!([1, 2, 3].map(|host| lease(&mut ports, host)), [1024, 1032, 1040]);
-        [1032, 1024].into_iter().for_each(|port| ports.release(0, port));
+        [1032, 1024].into_iter().for_each(|port| release(&mut ports, 0, port));
         assert_eq!([4, 5, 6].map(|host| lease(&mut ports, host)), [1048, 1032, 1024]);
     }
 }
