@@ -68,7 +68,7 @@ impl Grid {
         self.spot(index, port).map(|spot| spot.block)
     }
 
-    /// Return where a port of an address lies. One division tells all of it: several would be a tenth of what a mapping takes.
+    /// Return where a port of an address lies. One division tells all of it, for what comes next as well.
     #[inline(always)]
     pub(super) fn spot(&self, index: u32, port: u16) -> Option<Spot> {
         let from_first = port.checked_sub(self.first_port)?;
