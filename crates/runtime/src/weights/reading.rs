@@ -97,7 +97,7 @@ mod tests {
             times = follow(times, all.last().copied(), 0.02, 1);
         }
         let empty = all.iter().filter(|dropped| **dropped < 0.005).count();
-        assert!(empty < all.len() / 8, "nothing was dropped in {empty} of {looks} looks: it was in 339");
+        assert!(empty < all.len() / 8, "nothing was dropped in {empty} of {looks} looks");
         let mean = all.iter().sum::<f64>() / f64::from(looks);
         assert!(mean < 0.055, "{mean} are read in vain");
     }
