@@ -1,7 +1,8 @@
 //! NAT on engines that are late.
 
 use super::DESCRIPTOR;
-use crate::testing::engines::{SEEDS, on_delayed};
+use crate::testing::agreement::{gives_up, makes_what_it_declares, traffic};
+use crate::testing::engines::{SEEDS, made, on_delayed, on_going};
 use crate::testing::{Harness, START, craft, describe};
 use crate::{Args, Value};
 use catena_packet::wire::{Seed, checksum};
@@ -37,15 +38,19 @@ fn atomic(line: &str) -> Vec<u8> {
     frame
 }
 
-/// Packets of hosts that have their ports already: which ports new ones get depends on who comes first. None may be
-/// fragmented, as identifications are given in order of arrival too.
-fn run(filtering: &'static str, seed: u64) -> Vec<Vec<(usize, u16, Vec<u8>)>> {
+/// One address of IPv4, and a subnet of IPv6.
+fn args(filtering: &'static str) -> Args {
     let pool = Value::List(vec![
         Value::Prefix("198.51.100.7".parse().unwrap(), 32),
         Value::Prefix("2001:db8:99::".parse().unwrap(), 64),
     ]);
-    let args = Args::default().with("pool", pool).with("filtering", Value::Word(filtering.into()));
-    let mut harness = Harness::of(&DESCRIPTOR, &args);
+    Args::default().with("pool", pool).with("filtering", Value::Word(filtering.into()))
+}
+
+/// Packets of hosts that have their ports already: which ports new ones get depends on who comes first. None may be
+/// fragmented, as identifications are given in order of arrival too.
+fn run(filtering: &'static str, seed: u64) -> Vec<Vec<(usize, u16, Vec<u8>)>> {
+    let mut harness = Harness::of(&DESCRIPTOR, &args(filtering));
     let words = Seed::from_number(seed);
     let mut number = 0;
     let mut draw = |below: u64| {
@@ -101,6 +106,18 @@ fn nobody_notices_that_packets_wait() {
                 came.iter().flatten().zip(expected.iter().flatten()).find(|(came, expected)| came != expected);
             assert_eq!(differs, None, "{filtering}, seed {seed}");
             assert_eq!(came.concat().len(), expected.concat().len(), "{filtering}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn every_object_is_declared_and_packets_are_counted_where_all_are_gone() {
+    for filtering in ["independent", "address", "address_port"] {
+        for seed in 0..SEEDS {
+            made();
+            on_delayed(seed, || drop(run(filtering, seed)));
+            makes_what_it_declares(&DESCRIPTOR, &args(filtering));
+            on_going(seed, 1 + seed, || gives_up(&DESCRIPTOR, &args(filtering), &traffic(seed)));
         }
     }
 }

@@ -70,7 +70,7 @@ fn run(descriptor: &Descriptor, args: &Args, traffic: &Traffic) -> Outcome {
 
 /// Hold a function's runner to its word where whoever holds the objects is gone for good: each packet leaves or is dropped, those that
 /// come later all for that, and the end says it.
-fn gives_up(descriptor: &Descriptor, args: &Args, traffic: &Traffic) {
+pub fn gives_up(descriptor: &Descriptor, args: &Args, traffic: &Traffic) {
     const LOST: &str = "its state is lost";
     let (mut harness, name) = (Harness::of(descriptor, args), descriptor.name);
     let sent: usize = traffic.iter().map(|(_, frames)| frames.len()).sum();
@@ -94,8 +94,8 @@ fn gives_up(descriptor: &Descriptor, args: &Args, traffic: &Traffic) {
     harness.end();
 }
 
-/// Hold a function to the objects that it declares: it makes each of them, and no others.
-fn makes_what_it_declares(descriptor: &Descriptor, args: &Args) {
+/// Hold a function to the objects that it declares: the last one made on a delayed engine made each of them, and no others.
+pub fn makes_what_it_declares(descriptor: &Descriptor, args: &Args) {
     let made = made();
     // Of a function in C they are declared where it is loaded.
     if matches!(descriptor.affinity, Affinity::Manifest { .. }) {
