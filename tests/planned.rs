@@ -157,6 +157,14 @@ fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
     assert!(run("turned.catena", "plan.json").contains("for other functions than chain a has"));
     written("more.catena", CHAINS.replace("for rest {", "for rest { promise 1Mbps.."));
     assert!(run("more.catena", "plan.json").contains("promises more of chain b than the plan keeps"));
+    written("capped.catena", CHAINS.replace("for rest {", "for rest { promise ..1Mbps"));
+    assert!(run("capped.catena", "plan.json").contains("lets chain b have less than the plan does"));
+    let planned = catena(
+        &path,
+        &["plan", "capped.catena", "--rack", "rack.toml", "--profile", "none", "--output", "capped.json"],
+    );
+    assert!(planned.status.success(), "{}", text(&planned.stderr));
+    assert!(run("two.catena", "capped.json").contains("lets chain b have more than the plan does"));
     let other = |name: &str, from: &str, to: &str| {
         written(name, CHAINS.replace(from, to));
         let said = run(name, "plan.json");

@@ -81,6 +81,36 @@ fn what_is_missing_of_a_promise_is_not_all_of_it() {
     assert!((48.0..53.0).contains(&gets), "{text}");
 }
 
+/// Nor the time of somebody whose packets can be so fast.
+#[test]
+fn a_time_that_cannot_be_leaves_others_theirs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = play(
+        folder.path(),
+        "chain a for web { promise 1Mbps.. within 10ns in -> Monitor() -> out }\n\
+         chain b for rest { promise 1Mbps..10Mbps within 300ms in -> Monitor() -> out }\n",
+    );
+    let [why] = &said[..] else { panic!("{said:?}") };
+    assert!(why.contains("a takes at least"), "{why}");
+    let shown = output(folder.path(), &["show", "two.catena", "--stage", "plan", "--format", "json"]);
+    let plan: Value = serde_json::from_slice(&shown.stdout).expect("a plan");
+    let times: Vec<Option<f64>> = (0..2).map(|c| plan["chains"][c]["d_max_ns"].as_f64()).collect();
+    assert_eq!(times, [None, Some(3e8)]);
+}
+
+/// A paper's figures and guesses have a star, and where they are from stands below.
+#[test]
+fn what_nobody_measured_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chains = "chain a { promise 1Mbps.. in -> IPv4Fwd(routes = [\"0.0.0.0/0\"]) -> Monitor() -> out }\n";
+    std::fs::write(folder.path().join("one.catena"), chains).expect("a chain file");
+    let shown = output(folder.path(), &["show", "one.catena", "--stage", "plan"]);
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    for line in ["ipv4fwd*", "monitor*", "not measured on this machine", "IPv4Fwd: a guess"] {
+        assert!(text.contains(line), "{line} is not in {text} {shown:?}");
+    }
+}
+
 #[test]
 fn a_time_that_cannot_be_costs_nobody_else_what_is_promised() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -29,6 +29,8 @@ const PORT_BPS: f64 = 400e9;
 const GUESS: f64 = 100.0;
 /// More chains than these are not planned exactly: a run should begin.
 const FEW: usize = 32;
+/// Of more chains that are promised a time, none is where one of these cannot be: each takes a plan more to tell.
+const FEW_TIMES: usize = 8;
 /// How long that may take.
 const TIME: Duration = Duration::from_secs(1);
 /// Promises that are too much are halved so often before nothing is planned.
@@ -100,13 +102,25 @@ fn promises(graph: &PolicyGraph) -> bool {
 fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
     let held = |graph: PolicyGraph| held(loaded, inputs(loaded, graph, ports, workers)?, workers, seed);
     held(loaded.graph.clone()).or_else(|why| {
-        // Who is promised less time than the functions take does not cost others what they are promised.
+        // Who is promised less time than the functions take does not cost others what they are promised, nor the time of those whose
+        // packets can be so fast.
         let mut graph = loaded.graph.clone();
-        let taken = graph.chains.iter_mut().filter_map(|chain| chain.promise.d_max_ns.take()).count();
-        if taken == 0 || !promises(&graph) {
+        let times: Vec<Option<u64>> = graph.chains.iter_mut().map(|chain| chain.promise.d_max_ns.take()).collect();
+        let timed: Vec<usize> = (0..times.len()).filter(|c| times[*c].is_some()).collect();
+        if timed.is_empty() || !promises(&graph) {
             return Err(why);
         }
-        let (plan, mut notes) = held(graph)?;
+        let (mut plan, mut notes) = held(graph.clone())?;
+        if (2..=FEW_TIMES).contains(&timed.len()) {
+            for c in timed {
+                graph.chains[c].promise.d_max_ns = times[c];
+                match held(graph.clone()) {
+                    // What is halved for its sake is more than it is worth.
+                    Ok(with) if with.1.len() <= notes.len() => (plan, notes) = with,
+                    _ => graph.chains[c].promise.d_max_ns = None,
+                }
+            }
+        }
         notes.insert(0, Note::NotAll { file: loaded.name.clone(), why });
         Ok((plan, notes))
     })
@@ -177,7 +191,10 @@ fn inputs(loaded: &Chain, graph: PolicyGraph, ports: &Ports, workers: u32) -> Re
     known.split_as_run();
     for traits in &known.catalogue.functions {
         let guess = || Cost { server: Cycles::constant(GUESS), smart_nic: None, source: Some("a guess".to_owned()) };
-        known.profile.functions.entry(traits.name.clone()).or_insert_with(guess);
+        let cost = known.profile.functions.entry(traits.name.clone()).or_insert_with(guess);
+        if let Some(source) = &cost.source {
+            known.sources.insert(traits.name.clone(), source.clone());
+        }
     }
     Inputs::here(&loaded.name, graph, rack(ports, workers), known)
 }

@@ -290,6 +290,9 @@ fn same_chain(planned: &ChainPlan, written: &catena_policy::Chain) -> Result<(),
     if !most(planned.t_max_bps, bps) {
         return Err(format!("the file lets chain {name} have less than the plan does: plan it again").into());
     }
+    if planned.t_max_bps.is_some_and(|planned| bps.is_none_or(|written| planned < written)) {
+        return Err(format!("the file lets chain {name} have more than the plan does: plan it again").into());
+    }
     Ok(())
 }
 

@@ -61,7 +61,8 @@
 //! - Active connections: a connection counts from its first packet to its FIN both ways, its RST, or its
 //!   time-out, and its end counts once. A SYN with the addresses and ports of a connection that both sides or the server
 //!   closed opens a new one.
-//! - Servers go down and come up by command. New connections avoid a server that is down.
+//! - New connections avoid a server that is down. Which are is told by who embeds the function (`Balancer::set_backend`): no command
+//!   of `catena` tells it yet, and no health checks are made.
 //! - Fragments: the first one is balanced by its ports; the later ones follow it in any order, for up to 4,096 datagrams at a
 //!   time and 30 s. Later fragments that come before their first are dropped, and counted. A client (of IPv6: a /64) has 128
 //!   datagrams at a time (64 with several workers, which split the room), fewer as room runs out; half of the room is kept for established connections.

@@ -15,6 +15,8 @@ const SAVED_SECONDS: f64 = 1e-2;
 
 /// Who has all that it gets by its promise has still this part of its weight.
 const LEFT: f64 = 0.01;
+/// Who gets so much of what it may have is held by its limit alone, and its weight is so many times what it takes.
+const HELD: (f64, f64) = (0.98, 3.0);
 
 /// A chain in an order, or one of its classes by name.
 type Standing<'a> = (ChainId, Option<&'a str>);
@@ -64,7 +66,8 @@ impl Judge<'_> {
         self.limits(&at, plan, seen, levels);
     }
 
-    /// The cycles of each task, but for those that what its chain is promised takes in front of all levels.
+    /// The cycles of each task, but for those that what its chain is promised takes in front of all levels; of a chain that gets all
+    /// that it may have some more.
     fn beyond(&self, plan: &TaskPlan, seen: &Seen) -> Vec<f64> {
         let mut cycles: Vec<f64> = plan.tasks.iter().map(|task| task.cycles).collect();
         for (id, chain) in self.problem.chains.iter().enumerate() {
@@ -73,6 +76,10 @@ impl Judge<'_> {
             if chain.t_min_bps > 0.0 && all > 0.0 && self.is_first(&tasks) {
                 let promised = chain.t_min_bps / f64::from(plan.workers) / chain.packet_bits();
                 tasks.iter().for_each(|task| cycles[*task] *= (1.0 - promised / all).max(LEFT));
+            }
+            let most = chain.t_max_bps / f64::from(plan.workers) / chain.packet_bits();
+            if chain.t_max_bps < chain.ingress_bps && all >= most * HELD.0 {
+                tasks.iter().for_each(|task| cycles[*task] *= HELD.1);
             }
         }
         cycles

@@ -18,7 +18,7 @@ use catena_plan_model::relation::{self, Relation, Traffic};
 
 use super::names::{chain_of, name, start, told};
 use super::rates::{self, Bound};
-use super::{ClassFigures, Start, TaskFigures, TaskPlan, tree};
+use super::{ClassFigures, ROUNDING, Start, TaskFigures, TaskPlan, tree};
 
 /// Who may have less than what is taken to come of everybody is offered this many times that, at most: solvers count to few
 /// digits.
@@ -215,11 +215,7 @@ impl Division {
     #[must_use]
     pub fn figures(&self) -> TaskPlan {
         let Alpine { graph, tasks, proof, .. } = &self.alpine;
-        let about = tasks
-            .tasks
-            .iter()
-            .zip(&self.starts)
-            .zip(tree::weights(tasks, &self.rates(tasks, |c| self.planned_bits(c)).1));
+        let about = tasks.tasks.iter().zip(&self.starts).zip(self.weights(tasks));
         let figures = about.map(|((task, start), weight)| TaskFigures {
             start: start.clone(),
             modules: task.modules.iter().map(|m| self.names[*m].clone()).collect(),
@@ -244,6 +240,12 @@ impl Division {
             classify_cycles: self.classify_cycles,
             queue_cycles: self.queue_cycles,
         }
+    }
+
+    /// The weight of each task among those that it shares with, as planned.
+    fn weights(&self, tasks: &Tasks) -> Vec<f64> {
+        let (caps, first) = self.rates(tasks, |c| self.planned_bits(c));
+        tree::weights(tasks, (&caps, &first))
     }
 
     /// Bits of a chain's packets, as planned.
@@ -279,11 +281,14 @@ impl Division {
             let of_worker = |bps: f64| bps / f64::from(self.workers);
             let promised = if entering.is_empty() || alone { 0.0 } else { of_worker(chain.t_min_bps) };
             if promised > 0.0 {
-                first.push(tree::Cap { tasks: entering.clone(), bps: promised, bits: bits(c) });
+                first.push(tree::Cap { tasks: entering.clone(), bps: promised, bits: bits(c), full: false });
             }
             if is_capped(chain) {
-                let bps = (of_worker(chain.t_max_bps) - promised).max(0.0);
-                caps.push(tree::Cap { tasks: entering, bps, bits: bits(c) });
+                let most = of_worker(chain.t_max_bps);
+                // A little less is what ratios are asked for beside it.
+                let full =
+                    entering.iter().map(|own| own.packets * bits(c)).sum::<f64>() >= most * (1.0 - 2.0 * ROUNDING);
+                caps.push(tree::Cap { tasks: entering, bps: (most - promised).max(0.0), bits: bits(c), full });
             }
         }
         (caps, first)

@@ -86,9 +86,20 @@ impl Bound {
         }
     }
 
+    fn has(&self, tasks: &Tasks) -> f64 {
+        self.subject.iter().filter_map(|j| tasks.classes.get(*j)).map(|class| class.packets).sum()
+    }
+
     fn holds(&self, tasks: &Tasks) -> bool {
-        let has: f64 = self.subject.iter().filter_map(|j| tasks.classes.get(*j)).map(|class| class.packets).sum();
+        let has = self.has(tasks);
         has >= self.least * (1.0 - SAME) && self.most.is_none_or(|most| has <= most * (1.0 + SAME))
+    }
+
+    /// Whether it is held, and has all that it may have if the plan says so: a ratio of planned rates leaves it less where tasks give
+    /// others less than was planned.
+    fn is_kept(&self, tasks: &Tasks) -> bool {
+        let all = self.most.filter(|_| self.full).unwrap_or(0.0);
+        self.holds(tasks) && self.has(tasks) >= all * (1.0 - ROUNDING)
     }
 
     /// How many times as much would have to come as `graph` says for what is promised to be there.
@@ -167,7 +178,7 @@ pub(super) fn hold(
     options: Options,
 ) -> Result<Alpine, Refusal> {
     let plain = match solve(graph, &beyond(&[promises, implied].concat(), bounds, Some(0.0)), options) {
-        Ok(plain) if bounds.iter().all(|bound| bound.holds(&plain.tasks)) => return Ok(plain),
+        Ok(plain) if bounds.iter().all(|bound| bound.is_kept(&plain.tasks)) => return Ok(plain),
         Ok(plain) => Some(plain),
         // Ratios may be out of reach where less comes of a chain than its part, which the bounds know.
         Err(Refusal::Starved(_) | Refusal::Unsolved) => None,
@@ -269,7 +280,7 @@ pub(super) fn weigh_again(
     let plain = std::iter::once((false, beyond(&[promises, implied].concat(), bounds, Some(0.0))));
     plain.chain(tries(promises, implied, bounds)).enumerate().find_map(|(n, (full, all))| {
         let tasks = weighed(&plan.graph, &plan.tasks, &all, costs, options).ok()?;
-        let holds = n > 0 || bounds.iter().all(|bound| bound.holds(&tasks));
+        let holds = n > 0 || bounds.iter().all(|bound| bound.is_kept(&tasks));
         (holds && (!full || has_parts(&tasks, promises, bounds))).then_some(tasks)
     })
 }

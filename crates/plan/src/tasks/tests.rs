@@ -180,6 +180,33 @@ fn a_share_is_of_what_promises_leave() {
     assert!(((a - 1e6) / (b - 2e6) - 3.0).abs() < 0.01, "{a} : {b}");
 }
 
+/// Tasks give less than was planned of what nobody is held to, and the ratio of planned rates would give a chain as much less of what
+/// it may have.
+#[test]
+fn who_has_all_that_it_may_have_is_in_no_ratio_of_what_is_shared() {
+    for (relation, weights) in
+        [("share a : b = 5 : 1", Some([5.0, 1.0])), ("share a : b = 1 : 2", Some([1.0, 2.0])), ("", None)]
+    {
+        let policy = policy(&format!("{}{relation}\n", TWO.replace("{ in -> A", "{ promise ..300Mbps in -> A")));
+        let mut problem = problem(&policy);
+        if let Some(weights) = weights {
+            let member = |chain: usize| Member {
+                chain,
+                class: None,
+                factor: 1.0 / weights[chain],
+                from_bps: 0.0,
+                cap_bps: problem.chains[chain].t_max_bps,
+            };
+            let members = vec![member(0), member(1)];
+            problem.relations = vec![Relation::Ratio { text: relation.to_owned(), members }];
+        }
+        let plan = of(&policy, &problem, 0, &placed(&[0.3e9, 35e9]), FEWEST).unwrap();
+        let [a, b] = [0, 1].map(|c| plan.classes[c].packets * 1_000.0);
+        assert!(b < 30e9, "{relation}: {b} of 35e9, so that the ratio of planned rates shows");
+        assert!((0.98 * 0.3e9..=1.001 * 0.3e9).contains(&a), "{relation}: {a}");
+    }
+}
+
 #[test]
 fn what_relations_leave_a_chain_is_held_against_its_promise() {
     let policy = policy(&format!("{TWO}cpu a : b = 1 : 9\n"));

@@ -6,6 +6,9 @@ use catena_plan_alpine::{SchedulerTree, Task, Tasks};
 
 /// The part of its weight that is left at least to who has all of it by its promise, where that may be less than was planned.
 const LEFT: f64 = 0.01;
+/// How many times its weight has who gets all that it may have: its limit holds it, so its weight need not, which would leave it less where
+/// its packets cost more than is known. What it has no use for is the others', by their weights.
+const ROOM: f64 = 3.0;
 
 /// Whose turn it is, with each chain of `caps` held to its rate. In front of all weights and levels of priority stands what the
 /// chains of `first` are promised: what is beyond that comes to them in its place, so that nobody has to be held to anything for
@@ -15,12 +18,12 @@ const LEFT: f64 = 0.01;
 pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
     let (all, others): (Vec<usize>, Vec<usize>) = ((0..tasks.tasks.len()).collect(), (1..tasks.tasks.len()).collect());
     if others.is_empty() || !is_beside(tasks, first) {
-        return limited(SchedulerTree::of(tasks, &all), caps);
+        return limited(SchedulerTree::of(&beyond(tasks, caps, first), &all), caps);
     }
     let cycles = |task: &Task| task.cycles;
     let (port, sum) = (tasks.tasks.first().map_or(0.0, cycles), tasks.tasks.iter().map(cycles).sum::<f64>());
     let port = if sum > 0.0 { port / sum } else { 0.5 };
-    let mut levels = match limited(SchedulerTree::of(&beyond(tasks, first), &others), caps) {
+    let mut levels = match limited(SchedulerTree::of(&beyond(tasks, caps, first), &others), caps) {
         SchedulerTree::Priority(levels) => levels,
         one => vec![one],
     };
@@ -37,9 +40,11 @@ pub(super) fn of(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> SchedulerTree {
 }
 
 /// The tasks with the weights of what is left of them, where what the chains of `first` are promised is served in front: who has
-/// more of its part by that has less by its weight.
-fn beyond(tasks: &Tasks, first: &[Cap]) -> Tasks {
+/// more of its part by that has less by its weight. Who has all that it may have by `caps` has some more.
+fn beyond(tasks: &Tasks, caps: &[Cap], first: &[Cap]) -> Tasks {
     let mut beyond = tasks.clone();
+    let full = caps.iter().filter(|cap| cap.full);
+    full.flat_map(|cap| &cap.tasks).for_each(|own| beyond.tasks[own.task].weight *= ROOM);
     for cap in first {
         let all: f64 = cap.tasks.iter().map(|own| own.packets).sum();
         let left = if all > 0.0 { 1.0 - cap.bps / cap.bits / all } else { 1.0 };
@@ -54,10 +59,10 @@ fn is_beside(tasks: &Tasks, first: &[Cap]) -> bool {
 }
 
 /// The weight of each task among those that it shares with, as [`of`] has them.
-pub(super) fn weights(tasks: &Tasks, first: &[Cap]) -> Vec<f64> {
+pub(super) fn weights(tasks: &Tasks, (caps, first): (&[Cap], &[Cap])) -> Vec<f64> {
     let several = is_beside(tasks, first);
     let sum: f64 = tasks.tasks.iter().map(|task| task.cycles).sum();
-    let tasks = &beyond(tasks, first);
+    let tasks = &beyond(tasks, caps, first);
     let own = |(n, task): (usize, &Task)| {
         let beside = |(other, t): &(usize, &Task)| t.level == task.level && (!several || *other > 0);
         let all: f64 = tasks.tasks.iter().enumerate().filter(beside).map(|(_, t)| t.weight).sum();
@@ -79,6 +84,8 @@ pub(super) struct Cap {
     pub bps: f64,
     /// Bits of a packet.
     pub bits: f64,
+    /// Whether it gets all of it, by the tasks' weights.
+    pub full: bool,
 }
 
 /// A task that a chain enters by.
@@ -181,7 +188,7 @@ mod tests {
 
     fn cap() -> Cap {
         let entry = |(task, packets, weight)| Entry { task, packets, weight };
-        Cap { tasks: [(1, 3e5, 0.3), (2, 1e5, 0.1)].map(entry).into(), bps: 4e5, bits: 1.0 }
+        Cap { tasks: [(1, 3e5, 0.3), (2, 1e5, 0.1)].map(entry).into(), bps: 4e5, bits: 1.0, full: false }
     }
 
     #[test]
@@ -213,14 +220,32 @@ mod tests {
             idle: 0.0,
         };
         // Two thirds of what it gets is promised to it: beyond that it has as much as the other.
-        let first = [Cap { tasks: vec![Entry { task: 1, packets: 45.0, weight: 0.45 }], bps: 3_000.0, bits: 100.0 }];
+        let first = [Cap {
+            tasks: vec![Entry { task: 1, packets: 45.0, weight: 0.45 }],
+            bps: 3_000.0,
+            bits: 100.0,
+            full: false,
+        }];
         let SchedulerTree::Fair(sides) = of(&tasks, &[], &first) else { panic!("the port stands beside nobody") };
         let SchedulerTree::Priority(levels) = &sides[1].1 else { panic!("nothing stands in front") };
         assert_eq!(levels[0], limit(3_000, task(1)));
         assert!(matches!(&levels[1], SchedulerTree::Fair(two) if two[0].0 == two[1].0), "{:?}", levels[1]);
-        let shown = weights(&tasks, &first);
+        let shown = weights(&tasks, (&[], &first));
         let near = |own: &f64, is: f64| (own - is).abs() < 1e-9;
         assert!(near(&shown[0], 0.4) && near(&shown[1], 0.5) && near(&shown[2], 0.5), "{shown:?}");
+        // Who gets all that it may have is held by its limit, and not by its weight.
+        let cap = |full| {
+            [Cap { tasks: vec![Entry { task: 2, packets: 15.0, weight: 0.15 }], bps: 1_500.0, bits: 100.0, full }]
+        };
+        assert_eq!(weights(&tasks, (&cap(false), &first)), shown);
+        let shown = weights(&tasks, (&cap(true), &first));
+        assert!(near(&shown[1], 1.0 / (1.0 + ROOM)) && near(&shown[2], ROOM / (1.0 + ROOM)), "{shown:?}");
+        let SchedulerTree::Fair(sides) = of(&tasks, &cap(true), &first) else {
+            panic!("the port stands beside nobody")
+        };
+        let SchedulerTree::Priority(levels) = &sides[1].1 else { panic!("nothing stands in front") };
+        let SchedulerTree::Fair(two) = &levels[1] else { panic!("{levels:?}") };
+        assert!((f64::from(two[1].0) / f64::from(two[0].0) - ROOM).abs() < 1e-3, "{two:?}");
     }
 
     #[test]

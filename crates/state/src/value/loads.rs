@@ -84,8 +84,9 @@ impl Loads {
         }
     }
 
-    fn rank(&self, thing: usize) -> Rank {
-        self.ranks[self.count + thing]
+    /// Return a thing's rank; `None` beyond the last: an operation may come from one who knows of more.
+    fn rank(&self, thing: usize) -> Option<Rank> {
+        self.ranks.get(self.count + thing).copied()
     }
 
     /// Return the least loaded thing that is up, the first of several; `None` when none is up.
@@ -93,33 +94,36 @@ impl Loads {
         self.ranks.get(1).filter(|rank| rank.is_up()).map(|rank| rank.thing())
     }
 
-    /// Add to a thing's load.
+    /// Add to a thing's load. Nothing happens beyond the last.
     #[inline]
     pub fn add(&mut self, index: usize, n: i64) {
-        self.set(index, self.rank(index).add(n));
+        if let Some(rank) = self.rank(index) {
+            self.set(index, rank.add(n));
+        }
     }
 
-    /// Say whether a thing is up.
+    /// Say whether a thing is up. Nothing happens beyond the last.
     pub fn set_up(&mut self, index: usize, up: bool) {
-        let Rank(rank) = self.rank(index);
-        self.set(index, Rank(if up { rank & !Rank::DOWN } else { rank | Rank::DOWN }));
+        if let Some(Rank(rank)) = self.rank(index) {
+            self.set(index, Rank(if up { rank & !Rank::DOWN } else { rank | Rank::DOWN }));
+        }
     }
 
-    /// Return whether a thing is up.
+    /// Return whether a thing is there and up.
     pub fn is_up(&self, index: usize) -> bool {
-        self.rank(index).is_up()
+        self.rank(index).is_some_and(Rank::is_up)
     }
 
-    /// Return a thing's load.
+    /// Return a thing's load; 0 beyond the last.
     pub fn load(&self, index: usize) -> i64 {
-        self.rank(index).load()
+        self.rank(index).map_or(0, Rank::load)
     }
 }
 
 /// As the ranks: a load each, and whether it is up.
 impl Stored for Loads {
     fn store(&self, to: &mut Vec<u8>) {
-        let ranks: Vec<u64> = (0..self.count).map(|thing| self.rank(thing).0).collect();
+        let ranks: Vec<u64> = self.ranks[self.count..].iter().map(|rank| rank.0).collect();
         ranks.store(to);
     }
 
@@ -136,9 +140,7 @@ impl Op<Loads> for Add {
     type Reply = ();
 
     fn apply(self, loads: &mut Loads) {
-        if (self.index as usize) < loads.count {
-            loads.add(self.index as usize, self.n);
-        }
+        loads.add(self.index as usize, self.n);
     }
 }
 
@@ -156,7 +158,7 @@ impl Look<Loads> for Get {
     type Reply = i64;
 
     fn look(self, loads: &Loads) -> i64 {
-        if self.index() < loads.count { loads.load(self.index()) } else { 0 }
+        loads.load(self.index())
     }
 }
 
@@ -173,9 +175,7 @@ impl Op<Loads> for SetUp {
     type Reply = ();
 
     fn apply(self, loads: &mut Loads) {
-        if (self.index as usize) < loads.count {
-            loads.set_up(self.index as usize, self.up);
-        }
+        loads.set_up(self.index as usize, self.up);
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
             prop_assert_eq!(tested.count(), count);
             Add::to(count, 5).apply(&mut tested);
             SetUp { index: count as u32, up: false }.apply(&mut tested);
-            prop_assert_eq!(Get::at(count).look(&tested), 0);
+            prop_assert_eq!((Get::at(count).look(&tested), tested.is_up(count)), (0, false));
             let (mut loads, mut ups) = (vec![0i64; count], vec![true; count]);
             for (thing, n, up) in steps {
                 let thing = thing.index(count);

@@ -73,8 +73,10 @@ impl Grid {
     pub(super) fn spot(&self, index: u32, port: u16) -> Option<Spot> {
         let from_first = port.checked_sub(self.first_port)?;
         let nth = from_first / self.block_ports;
-        let (block, port) = (index * self.blocks + u32::from(nth), from_first - nth * self.block_ports);
-        (u32::from(nth) < self.blocks).then_some(Spot { block, nth: nth.into(), port })
+        // Who knows of more addresses than there are here asks for none of them.
+        let is_there = u32::from(nth) < self.blocks && index < self.addresses;
+        let (block, port) = (index.wrapping_mul(self.blocks) + u32::from(nth), from_first - nth * self.block_ports);
+        is_there.then_some(Spot { block, nth: nth.into(), port })
     }
 
     /// Return the index of a block's address and its first port.
