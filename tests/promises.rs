@@ -56,6 +56,21 @@ fn a_ratio_holds_where_more_comes_than_can_be_done() {
     assert!((1.4..2.8).contains(&ratios[1].0), "{ratios:?}");
 }
 
+/// Whatever relation it is in, for a chain that has all that it may have is in none.
+#[test]
+fn who_may_have_so_much_has_it_beside_a_flood() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chain = "in -> Monitor() -> Monitor() -> out";
+    for relation in ["share x : y = 5 : 1", "throughput x : y = 5 : 1", ""] {
+        let chains =
+            format!("chain x for web {{ promise ..200Mbps {chain} }}\nchain y for rest {{ {chain} }}\n{relation}\n");
+        let (report, told) = run(folder.path(), &chains, &FLOOD.replace("udp:4", "udp:1"));
+        let [x, y] = carried(&report)[..] else { panic!("{report}") };
+        // Beside a `share` it was 5% of it. A core that is another's for a while takes some.
+        assert!((1.2e8..2.05e8).contains(&x) && y > x, "{relation}: {x} and {y}: {told}");
+    }
+}
+
 #[test]
 fn a_ratio_with_somebody_silent_costs_nobody_anything() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -91,20 +91,23 @@ fn every_function_is_whole() {
     none(&findings, "`catena new NAME` writes a folder that has all of it: compare.");
 }
 
-/// Where a function's state is, is chosen where it is deployed (`Build::deploy`). Native alone has a face for local state:
-/// there C code gets whole batches.
+/// Where a function's state is, is chosen where it is deployed (`Build::deploy`): that, the runner of functions and what tests them know
+/// engines, and nothing else in the library does. Native alone has a face for local state: there C code gets whole batches.
 #[test]
 fn no_function_names_an_engine() {
-    let mut named = Vec::new();
-    for folder in folders().into_iter().filter(|folder| folder != "native") {
-        let own = format!("{LIBRARY}/{folder}/");
-        for file in with_ending(&["rs"]).iter().filter(|file| file.path.starts_with(&own) && !is_test_file(&file.path))
-        {
-            let code = without_tests(&bare(&file.text));
-            let words = code.split(|c| !is_word(c));
-            let engines = words.filter(|word| ["Local", "Delayed", "Peers", "Team"].contains(word));
-            named.extend(engines.map(|engine| format!("{}: names the engine {engine}", file.path)));
+    const KNOW: [&str; 5] = ["native/", "testing", "descriptor.rs", "function.rs", "function/"];
+    let knows = |path: &str| KNOW.iter().any(|known| path.starts_with(&format!("{LIBRARY}/{known}")));
+    let (mut named, mut read) = (Vec::new(), 0);
+    for file in with_ending(&["rs"]).iter().filter(|file| file.path.starts_with(LIBRARY) && !is_test_file(&file.path)) {
+        if knows(&file.path) {
+            continue;
         }
+        read += 1;
+        let code = without_tests(&bare(&file.text));
+        let words = code.split(|c| !is_word(c));
+        let engines = words.filter(|word| ["Local", "Delayed", "Peers", "Team"].contains(word));
+        named.extend(engines.map(|engine| format!("{}: names the engine {engine}", file.path)));
     }
+    assert!(read > 60, "only {read} files of {LIBRARY} were read");
     none(&named, "Take the engine that the recipe is given: `fn make<E: Engine>(self, engine: &mut E)`.");
 }
