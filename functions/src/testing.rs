@@ -275,6 +275,11 @@ impl Harness {
         out.into_iter().map(|(number, ..)| number).collect()
     }
 
+    /// Send frames as [`Self::send`] does, in pieces of which each finds room to wait for its state; returns how many came out.
+    pub fn send_in_pieces(&mut self, gate: u16, frames: &[(u64, Vec<u8>)]) -> usize {
+        frames.chunks(200).map(|piece| self.send(gate, piece).len()).sum()
+    }
+
     /// Send frames as [`Self::send`] does; adds those that came out, in the order in which they did.
     pub fn send_to(&mut self, gate: u16, frames: &[(u64, Vec<u8>)], out: &mut Vec<(usize, u16, Vec<u8>)>) {
         let before = self.dropped();

@@ -1,8 +1,8 @@
 //! NAT on engines that are late.
 
 use super::DESCRIPTOR;
-use crate::testing::agreement::{gives_up, makes_what_it_declares, traffic};
-use crate::testing::engines::{SEEDS, made, on_delayed, on_going};
+use crate::testing::agreement::declares_and_gives_up;
+use crate::testing::engines::{SEEDS, on_delayed};
 use crate::testing::{Harness, START, craft, describe};
 use crate::{Args, Value};
 use catena_packet::wire::{Seed, checksum};
@@ -113,12 +113,7 @@ fn nobody_notices_that_packets_wait() {
 #[test]
 fn every_object_is_declared_and_packets_are_counted_where_all_are_gone() {
     for filtering in ["independent", "address", "address_port"] {
-        for seed in 0..SEEDS {
-            made();
-            on_delayed(seed, || drop(run(filtering, seed)));
-            makes_what_it_declares(&DESCRIPTOR, &args(filtering));
-            on_going(seed, 1 + seed, || gives_up(&DESCRIPTOR, &args(filtering), &traffic(seed)));
-        }
+        declares_and_gives_up(&DESCRIPTOR, &args(filtering), |seed| drop(run(filtering, seed)));
     }
 }
 

@@ -12,19 +12,11 @@ fn from(host: u32, port: u32) -> Vec<u8> {
     craft(&format!("udp 10.{}.{}.{}:{port} > 192.0.2.9:53", host >> 16, host >> 8 & 255, host & 255))
 }
 
-/// So many new ones are sent at once at most: no more wait for their state.
-const AT_ONCE: usize = 200;
-
-/// Send these in pieces; returns how many left.
-fn send(harness: &mut Harness, frames: &[(u64, Vec<u8>)]) -> usize {
-    frames.chunks(AT_ONCE).map(|piece| harness.send(0, piece).len()).sum()
-}
-
 /// Hold that what `refused` sends by number is refused for `reason` once there is no room, and nothing else is.
 fn assert_refused(args: &Args, reason: &'static str, refused: impl Fn(u32) -> Vec<u8>) {
     let mut harness = Harness::of(&DESCRIPTOR, args);
     let known: Vec<_> = (0..256 * PORTS).map(|number| (START, from(number & 255, 1 + (number >> 8)))).collect();
-    assert_eq!(send(&mut harness, &known), known.len(), "{reason}");
+    assert_eq!(harness.send_in_pieces(0, &known), known.len(), "{reason}");
     let (mut now, mut number) = (START, 0);
     while matches!(harness.send_one(0, now, &refused(number)), Fate::Out(..)) {
         number += 1;
@@ -35,7 +27,7 @@ fn assert_refused(args: &Args, reason: &'static str, refused: impl Fn(u32) -> Ve
         assert_eq!(harness.send_one(0, now, &refused(number + 60_000)), Fate::Dropped(reason));
     });
     assert_eq!(harness.gauges()["mappings"], mappings, "{reason}");
-    assert_eq!(send(&mut harness, &known), known.len(), "{reason}: those who are known pass");
+    assert_eq!(harness.send_in_pieces(0, &known), known.len(), "{reason}: those who are known pass");
     harness.end();
 }
 

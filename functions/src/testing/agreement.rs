@@ -70,7 +70,7 @@ fn run(descriptor: &Descriptor, args: &Args, traffic: &Traffic) -> Outcome {
 
 /// Hold a function's runner to its word where whoever holds the objects is gone for good: each packet leaves or is dropped, those that
 /// come later all for that, and the end says it.
-pub fn gives_up(descriptor: &Descriptor, args: &Args, traffic: &Traffic) {
+fn gives_up(descriptor: &Descriptor, args: &Args, traffic: &Traffic) {
     const LOST: &str = "its state is lost";
     let (mut harness, name) = (Harness::of(descriptor, args), descriptor.name);
     let sent: usize = traffic.iter().map(|(_, frames)| frames.len()).sum();
@@ -95,7 +95,7 @@ pub fn gives_up(descriptor: &Descriptor, args: &Args, traffic: &Traffic) {
 }
 
 /// Hold a function to the objects that it declares: the last one made on a delayed engine made each of them, and no others.
-pub fn makes_what_it_declares(descriptor: &Descriptor, args: &Args) {
+fn makes_what_it_declares(descriptor: &Descriptor, args: &Args) {
     let made = made();
     // Of a function in C they are declared where it is loaded.
     if matches!(descriptor.affinity, Affinity::Manifest { .. }) {
@@ -110,6 +110,17 @@ pub fn makes_what_it_declares(descriptor: &Descriptor, args: &Args) {
     for object in descriptor.state {
         let is_made = made.iter().any(|known| known.name == object.name);
         assert!(is_made, "{}: {object} is declared, but never made", descriptor.name);
+    }
+}
+
+/// Hold a function that does not [agree](agrees), as what it gives out depends on who comes first, to what it declares when it is `run` with a
+/// seed, and to its word where who holds the objects is gone.
+pub fn declares_and_gives_up(descriptor: &Descriptor, args: &Args, run: impl Fn(u64)) {
+    for seed in 0..SEEDS {
+        made();
+        on_delayed(seed, || run(seed));
+        makes_what_it_declares(descriptor, args);
+        on_going(seed, 1 + seed, || gives_up(descriptor, args, &traffic(seed)));
     }
 }
 
