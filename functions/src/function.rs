@@ -333,6 +333,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         parking.event(instance, events, now, |function, tx| function.objects(tx, &mut mover));
         instance.engine.flush();
         match mover.refused() {
+            _ if !mover.is_whole() => Err("it is of other objects than this function has".to_owned()),
             0 => Ok(()),
             refused => Err(format!("{refused} entries found no room")),
         }
@@ -347,6 +348,9 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     }
 
     fn start(&mut self, time: Time) -> Result<(), String> {
+        if self.instance.engine.is_gone() {
+            return self.instance.engine.close().and(Err("who holds its state is gone".to_owned()));
+        }
         self.instance.time = Some(time);
         self.instance.function.start(time)
     }

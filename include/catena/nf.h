@@ -383,7 +383,8 @@ enum catena_scope {
     CATENA_SOURCE = 2,          /* source address */
     CATENA_DESTINATION = 3,     /* destination address */
     CATENA_CONFIGURED = 4,      /* what the configuration names: servers, classes */
-    CATENA_GLOBAL = 5           /* one for all packets */
+    CATENA_GLOBAL = 5,          /* one for all packets */
+    CATENA_WORKER = 6           /* of no packets: each worker has its own, and that will do (a cache) */
 };
 enum catena_access {
     CATENA_WRITE_MOSTLY = 0, /* written mostly, read rarely */
@@ -403,8 +404,10 @@ enum {
 
 /* Declare, in init, a map from keys of `key_size` bytes (1 to 40) to values of `value_size` bytes (1 to 256), for at
  * most `capacity` entries (up to 2^28). The name, at most 63 bytes, is unique within the function. All memory is
- * reserved here and used as entries come. A refusal makes init fail, with a message. With several workers, capacity is
- * the total of all where the scope is a connection, a source endpoint or a source: each worker has an equal part of it. */
+ * reserved here and used as entries come. A refusal makes init fail, with a message. With several workers, all packets of
+ * a source meet one of them. Capacity is the total of all where the scope is a connection, a source endpoint or a source: each
+ * worker has an equal part of it; of a CATENA_WORKER map each has as much as is said here. A map of another scope is
+ * refused then: packets of one entry would meet several workers, and find an entry in each. */
 static inline catena_map catena_new_map(struct catena_context *cx, const char *name, enum catena_scope scope,
                                         enum catena_access access, uint32_t key_size, uint32_t value_size,
                                         uint64_t capacity)

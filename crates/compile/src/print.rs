@@ -6,6 +6,7 @@ use catena_functions::Affinity;
 use catena_functions::manifest::Manifest;
 use catena_plan::returns::Prefix;
 use catena_policy::Direction;
+use catena_state::Declaration;
 
 use crate::host::{Arm, Host, Link, Lowered, Module, When};
 
@@ -20,6 +21,11 @@ impl fmt::Display for Host {
             writeln!(f, "\n{}: {}", module.name, kind(&module.kind))?;
             if let Some((split, why)) = split(&module.kind) {
                 writeln!(f, "    {split}, as {why}")?;
+            }
+            let state = state(&module.kind);
+            if !state.is_empty() {
+                let text = |object: &Declaration| format!("{} ({})", object.name, object.scope.text());
+                writeln!(f, "    keeps {}", state.iter().map(text).collect::<Vec<_>>().join(", "))?;
             }
             if let Lowered::Branch(arms) = &module.kind {
                 for arm in arms {
@@ -62,6 +68,12 @@ fn split(kind: &Lowered) -> Option<(String, String)> {
         Affinity::Single | Affinity::Manifest { .. } => "one instance only".to_owned(),
     };
     Some((split, manifest.reason()))
+}
+
+/// What a function keeps, as it is declared with its arguments.
+fn state(kind: &Lowered) -> Vec<Declaration> {
+    let Lowered::Function { descriptor, args, .. } = kind else { return Vec::new() };
+    descriptor.state.iter().map(|object| (descriptor.declared)(args, *object)).collect()
 }
 
 /// The kind in one word, for programs.
@@ -115,6 +127,11 @@ impl Host {
                     object["selected"] = taken.clone().into();
                     let args = args.iter().map(|(name, value)| (name.to_owned(), format!("{value:?}").into()));
                     object["args"] = serde_json::Value::Object(args.collect());
+                    let state = state(&module.kind).into_iter().map(|kept| {
+                        serde_json::json!({ "name": kept.name, "kind": kept.object.text(), "scope": kept.scope.text(),
+                                            "access": kept.access.text() })
+                    });
+                    object["state"] = state.collect();
                     if let Some((split, why)) = split(&module.kind) {
                         object["instances"] = serde_json::json!({ "split": split, "why": why });
                     }

@@ -5,6 +5,7 @@ mod entered;
 mod filters;
 mod reduced;
 mod run;
+mod shown;
 mod source_routes;
 mod tables;
 mod toy;

@@ -187,6 +187,11 @@ pub trait Engine: Send + 'static {
         false
     }
 
+    /// Wait a moment: somebody has nothing else to do until [`Self::poll`] brings something. An engine may sleep on what brings it.
+    fn rest(&mut self) {
+        std::thread::yield_now();
+    }
+
     /// Bring on its way what was told. [`Self::poll`] and [`Self::issue`] do so, too.
     fn flush(&mut self) {}
 
@@ -256,7 +261,8 @@ pub trait Engine: Send + 'static {
         shared
     }
 
-    /// Make a shared object of its first value, which is worked out where there is no object yet.
+    /// Make a shared object of its first value, which is worked out where there is no object yet. One that is there is known when
+    /// this returns: until the first packet, [`Shared::look`] answers what it was then.
     ///
     /// # Errors
     /// Why there is no such value.
@@ -409,19 +415,12 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     /// marks. Where entries are not kept by who owns them, none has to go.
     fn leave(&mut self, _slots: &SlotSet, _each: impl FnMut(Moved<K, V>)) {}
 
-    /// Take in an entry of another instance's.
+    /// Take in an entry of another instance's. Where none has to go, none comes.
     ///
     /// # Errors
     /// [`Full`] where it finds no room: there is some for all that all instances may have, if the engine was made so.
-    fn arrive(&mut self, tx: &mut Tx, moved: Moved<K, V>) -> Result<(), Full> {
-        let slot = std::mem::replace(&mut tx.slot, moved.slot());
-        let ticket = self.want(tx, moved.key, Intent::Create);
-        let arrived = self.insert(tx, &ticket, moved.value, moved.until).map(|_| ());
-        if moved.is_marked && arrived.is_ok() {
-            self.mark(tx, &ticket, true);
-        }
-        tx.slot = slot;
-        arrived
+    fn arrive(&mut self, _tx: &mut Tx, _moved: Moved<K, V>) -> Result<(), Full> {
+        Err(Full)
     }
 
     /// Return whether there are as many entries as there may be.

@@ -10,6 +10,7 @@ use crate::engine::{FlowMap, Full};
 use crate::key::Key;
 use crate::plain::Plain;
 use crate::shared_map::{Entry, SharedMap};
+use crate::stored::Stored;
 use crate::tx::Tx;
 
 /// An entry on its way.
@@ -39,8 +40,8 @@ impl<K, V> Moved<K, V> {
     }
 }
 
-/// What one instance had of some slots.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What one instance had of some slots. It has bytes itself: it may go to an instance in another process.
+#[derive(Clone, Debug, PartialEq, Eq, Stored)]
 pub struct Parcel {
     /// The instance that it comes from, by its index.
     from: u32,
@@ -73,7 +74,7 @@ pub struct Mover {
 
 enum Way {
     Leaving { slots: SlotSet, parcel: Parcel },
-    Arriving { parcel: Parcel, at: usize, refused: u64 },
+    Arriving { parcel: Parcel, at: usize, refused: u64, is_broken: bool },
 }
 
 impl Mover {
@@ -84,7 +85,7 @@ impl Mover {
 
     /// Begin to bring what was taken.
     pub fn arriving(parcel: Parcel) -> Mover {
-        Self::on(Way::Arriving { parcel, at: 0, refused: 0 })
+        Self::on(Way::Arriving { parcel, at: 0, refused: 0, is_broken: false })
     }
 
     fn on(way: Way) -> Mover {
@@ -123,6 +124,15 @@ impl Mover {
         match &self.way {
             Way::Leaving { .. } => 0,
             Way::Arriving { refused, .. } => *refused,
+        }
+    }
+
+    /// Return whether all that was brought was taken in or refused, after all objects were shown. Else who has written it has other
+    /// objects, or its bytes are not all there.
+    pub fn is_whole(&self) -> bool {
+        match &self.way {
+            Way::Leaving { .. } => true,
+            Way::Arriving { parcel, at, is_broken, .. } => !is_broken && *at == parcel.bytes.len(),
         }
     }
 
@@ -179,16 +189,71 @@ impl Mover {
                 parcel.bytes[start..start + 4].copy_from_slice(&count.to_le_bytes());
                 parcel.entries += count as u64;
             }
-            Way::Arriving { parcel, at, refused } => {
+            Way::Arriving { parcel, at, refused, is_broken } => {
                 let mut left = &parcel.bytes[*at..];
-                let whole = "who has written it has the same objects, in the same order";
-                for _ in 0..u32::read(&mut left).expect(whole) {
-                    if arrive(cx, T::read(&mut left).expect(whole)).is_err() {
+                let count = u32::read(&mut left).filter(|_| !*is_broken);
+                *is_broken |= count.is_none();
+                for _ in 0..count.unwrap_or(0) {
+                    let Some(record) = T::read(&mut left) else {
+                        *is_broken = true;
+                        break;
+                    };
+                    if arrive(cx, record).is_err() {
                         *refused += 1;
                     }
                 }
                 *at = parcel.bytes.len() - left.len();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stored::{restored, stored};
+
+    /// Show a mover two objects: what leaves is given, and what arrives is returned.
+    fn shown(mover: &mut Mover, numbers: &[u64], small: &[u16]) -> (Vec<u64>, Vec<u16>) {
+        let mut came = (Vec::new(), Vec::new());
+        mover.records(
+            &mut came.0,
+            |_, _, write| numbers.iter().for_each(|number| write(*number)),
+            |came, number: u64| {
+                came.push(number);
+                Ok(())
+            },
+        );
+        mover.records(
+            &mut came.1,
+            |_, _, write| small.iter().for_each(|number| write(*number)),
+            |came, number: u16| {
+                came.push(number);
+                Ok(())
+            },
+        );
+        came
+    }
+
+    #[test]
+    fn a_parcel_comes_back_from_its_bytes_and_a_broken_one_is_found() {
+        let mut mover = Mover::leaving(SlotSet::none(), 3);
+        shown(&mut mover, &[7, 8], &[9]);
+        let parcel = mover.into_parcel().expect("it has left");
+        let again: Parcel = restored(&stored(&parcel)).expect("a parcel's bytes");
+        assert_eq!((&again, again.entries()), (&parcel, 3));
+        let mut mover = Mover::arriving(again);
+        assert_eq!(shown(&mut mover, &[], &[]), (vec![7, 8], vec![9]));
+        assert!(mover.is_whole() && mover.from() == Some(3));
+        for lost in 1..=parcel.len() {
+            let bytes = parcel.bytes[..parcel.len() - lost].to_vec();
+            let mut mover = Mover::arriving(Parcel { bytes, ..parcel.clone() });
+            shown(&mut mover, &[], &[]);
+            assert!(!mover.is_whole(), "without its last {lost} bytes");
+        }
+        let more = [&parcel.bytes[..], &[0]].concat();
+        let mut mover = Mover::arriving(Parcel { bytes: more, ..parcel });
+        shown(&mut mover, &[], &[]);
+        assert!(!mover.is_whole(), "with a byte more");
     }
 }

@@ -182,4 +182,9 @@ pub trait Shared<V>: Send {
 
     /// Look at what is known of the object, for tables and exports; never for a packet's fate.
     fn look<L: Look<V>>(&self, look: L) -> L::Reply;
+
+    /// The same in the middle of a packet's operations, for what is told of it, as a log is: still not for its fate.
+    fn glance<L: Look<V>>(&self, look: L) -> L::Reply {
+        self.look(look)
+    }
 }

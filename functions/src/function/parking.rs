@@ -349,11 +349,14 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
         what: impl FnMut(&mut F, &mut Tx) -> R,
     ) -> R {
         while self.parked.iter().any(|parked| parked.verdict.is_none()) {
-            instance.engine.poll();
+            let has_news = instance.engine.poll();
             if instance.engine.is_gone() {
                 self.give_up();
             }
             self.advance(0, instance);
+            if !has_news {
+                instance.engine.rest();
+            }
         }
         self.has_done_some = true;
         self.event(instance, events, now, what)
@@ -362,7 +365,11 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
     /// Let all go on, and wait for them.
     pub(super) fn empty(&mut self, instance: &mut Instance<E, F>, cx: &mut Context) {
         while !self.parked.is_empty() {
+            let before = self.parked.len();
             self.go_on(instance, cx);
+            if self.parked.len() == before {
+                instance.engine.rest();
+            }
         }
     }
 

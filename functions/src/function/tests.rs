@@ -1,9 +1,11 @@
 //! An engine that is late finds what a function must not do.
 
+use catena_dataplane::Module as _;
 use catena_dataplane::module::{Reason, Verdict};
+use catena_dataplane::pipeline::Time;
 use catena_packet::Packet;
 use catena_packet::wire::{FlowKey, Seed, parse};
-use catena_state::value::{Add, Counts};
+use catena_state::value::{Add, Counts, Get};
 use catena_state::{
     Access, Declaration, Delayed, Engine, FlowMap, Intent, Mover, Outlet, Scope, Share, Shared, Sink, Tx,
 };
@@ -49,6 +51,8 @@ enum Wrong {
     AsksLess,
     /// It asks for as many entries as it was asked.
     AsksMore,
+    /// It looks at a shared object in a step.
+    Peeps,
     /// It does not show its map to a mover.
     Hides,
 }
@@ -144,6 +148,7 @@ impl<E: Engine> Function<E> for Careless<E> {
                 self.count(tx, &ticket);
             }
             (Wrong::Late, 1) => return Step::Again,
+            (Wrong::Peeps, _) => _ = self.hits.look(Get::at(0)),
             (Wrong::Rewrites | Wrong::Marks | Wrong::Tags, 1) => {
                 match self.wrong {
                     Wrong::Rewrites => packet.data_mut()[0] ^= 1,
@@ -240,6 +245,7 @@ fn what_a_function_must_not_do_is_found() {
         (Wrong::AsksForRoom, "times: changed in prepare, at "),
         (Wrong::Looks, "lengths: a ticket is used in prepare, at "),
         (Wrong::Sweeps, "lengths: changed in prepare, at "),
+        (Wrong::Peeps, "hits: looked at for a packet's fate, at "),
     ] {
         let said = said(wrong);
         assert!(said.contains(expected) && said.contains(here), "{wrong:?}: {said}");
@@ -257,6 +263,19 @@ fn what_a_function_must_not_do_is_found() {
     // What *prepare* changes in the function itself shows in what comes of packets.
     let differs = |seed| careless(Wrong::Counts, seed) != careless(Wrong::Nothing, seed);
     assert!((0..20).all(differs));
+}
+
+#[test]
+fn nothing_starts_whose_objects_are_gone() {
+    let start = |engine: Delayed| {
+        let mut engine = engine;
+        let function = Careless::new(&mut engine, Wrong::Nothing);
+        Runner::new(engine, function).start(Time::Packets)
+    };
+    let engine = || Delayed::new(Seed::from_number(1), Share::WHOLE, 1);
+    assert_eq!(start(engine()), Ok(()));
+    let expected = "who holds the shared objects is gone, and 0 operations on them are not done";
+    assert_eq!(start(engine().gone_after(0)), Err(expected.to_owned()));
 }
 
 /// What is not shown would be forgotten when slots go to another worker.

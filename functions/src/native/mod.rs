@@ -48,10 +48,11 @@
 //! be checked. Load only what you would also link in: what is not trusted, or not written for this, belongs in a process of
 //! its own.
 //!
-//! Instances of several workers share nothing: a map that is keyed wider than by connection (say, by source
-//! address) then has an entry in each instance that meets it, and a warning says so. What the function keeps in
-//! variables of its own only `state` tells. The capacity of a map by connection, source endpoint or source is the total of all
-//! workers, of which each has an equal part; that of any other is what each may have, as all may need every key.
+//! Instances of several workers share nothing but sums: all packets of a source meet one worker, and those of a destination do not.
+//! So with several workers a map by destination, by what is configured or for all packets is refused: each would have entries of its
+//! own, which know nothing of each other. Where that will do, as for a cache, the function declares the map with the scope
+//! `CATENA_WORKER`. What it keeps in variables of its own only `state` tells. The capacity of a map by connection, source endpoint or source
+//! is the total of all workers, of which each has an equal part; that of a worker's own map is what each may have.
 //!
 //! Building a chain runs the function's `init`: `catena check` once, `catena run` once on trial and then for every worker, even
 //! if it is then refused (a port that is not there, an output that cannot be written). What `init` creates or empties,
@@ -101,7 +102,7 @@ use std::path::PathBuf;
 use catena_dataplane::Module;
 use catena_packet::random::Random;
 use catena_packet::wire::Seed;
-use catena_state::{Declaration, Engine, Local, Object, Scope, Share};
+use catena_state::{Declaration, Engine, Local, Scope, Share};
 
 use crate::config::{ArgError, Args, Kind, Param};
 use crate::descriptor::{Affinity, Attribute, Descriptor, Method, Recipe};
@@ -233,16 +234,8 @@ impl<E: Engine> Native<E> {
             Origin { args: args.clone(), path: path.to_owned(), symbol, level: most as u32, share, seed, ways };
         // Known before it is loaded: what comes in between is a later one.
         let known = Identity::of(path);
-        let mut instance = origin.start(engine, library::load(path, &origin.symbol)?, std::ptr::null_mut())?;
+        let instance = origin.start(engine, library::load(path, &origin.symbol)?, std::ptr::null_mut())?;
         may_wait::<E>(&instance)?;
-        let own = instance.own();
-        if share.count > 1 {
-            let apart = |d: &&Declaration| d.object == Object::FlowMap && !d.scope.is_per_flow();
-            for declaration in own.state.declarations().iter().filter(apart) {
-                let line = format!("`{}`: each of {} instances has its own", declaration.name, share.count);
-                own.log.add(1, 0, line.as_bytes());
-            }
-        }
         let watched = args.flag("watch", false).then_some((origin, known));
         if E::WAITS && watched.is_some() {
             return Err(ArgError::new("watch", "a new build can take over on local state only")

@@ -96,13 +96,15 @@ impl<E: Engine> State<E> {
     }
 
     fn declare(&mut self, name: &str, object: Object, scope: u32, access: u32) -> Result<Declaration, String> {
-        const SCOPES: [Scope; 6] = [
+        // Those of the header, and the worker's own: it is what the configuration makes it.
+        const SCOPES: [Scope; 7] = [
             Scope::Connection,
             Scope::SourceEndpoint,
             Scope::Source,
             Scope::Destination,
             Scope::Configured,
             Scope::Global,
+            Scope::Configured,
         ];
         const ACCESSES: [Access; 3] = [Access::WriteMostly, Access::ReadMostly, Access::ReadWrite];
         if name.is_empty() {
@@ -147,7 +149,7 @@ impl<E: Engine> State<E> {
         let bytes = entries * (u64::from(key_size + 2 * value_size + 8).next_multiple_of(64) + 32);
         within("a size in memory", bytes, MAP)?;
         let object = self.declare(name, Object::FlowMap, scope, access)?;
-        let entries = part(object, engine.share(), entries)?;
+        let entries = if scope == OF_WORKER { entries } else { part(object, engine.share(), entries)? };
         let name = object.name;
         let (key_size, value_size, capacity) = (key_size as usize, value_size as usize, entries as usize);
         let shape = Shape { object, number: self.maps.len() as u32, key_size, value_size, capacity };
@@ -194,7 +196,7 @@ impl<E: Engine> State<E> {
     /// Return a counter.
     pub fn read(&self, handle: u32, index: u32) -> Option<i64> {
         let object = self.counters.get((handle as usize).wrapping_sub(1))?;
-        ((index as usize) < object.count).then(|| object.counters.look(Get::at(index as usize)))
+        ((index as usize) < object.count).then(|| object.counters.glance(Get::at(index as usize)))
     }
 
     /// Check that what stands in the objects of an earlier build can go on standing in these.
@@ -246,18 +248,23 @@ impl<E: Engine> State<E> {
     }
 }
 
-/// Return how many of a map's entries an instance may have. Where all packets of an entry meet one instance each has its part; what
-/// several instances may meet each of them may have.
+/// The scope of a map that each worker has for itself, whichever packets it meets: `CATENA_WORKER`.
+const OF_WORKER: u32 = 6;
+
+/// Return how many of a map's entries an instance may have: its part, as all packets of an entry meet one instance.
 ///
 /// # Errors
-/// In words, that there is less than one for each.
+/// In words, that they do not, or that there is less than one for each.
 fn part(object: Declaration, share: Share, entries: u64) -> Result<u64, String> {
+    let Declaration { name, scope, .. } = object;
     match share.part_of(entries) {
-        _ if !object.scope.is_within_source() => Ok(entries),
-        0 => Err(format!(
-            "state object `{}`: {entries} entries for {} workers, which share them",
-            object.name, share.count
+        _ if share.count > 1 && !scope.is_within_source() => Err(format!(
+            "state object `{name}`: each of {} workers would have its own, and packets of one entry ({}) meet several: run it with \
+             one worker, or declare the map as CATENA_WORKER, if one for each will do",
+            share.count,
+            scope.text()
         )),
+        0 => Err(format!("state object `{name}`: {entries} entries for {} workers, which share them", share.count)),
         part => Ok(part),
     }
 }
@@ -330,10 +337,17 @@ mod tests {
             let error = "state object `m`: 2 entries for 3 workers, which share them";
             assert_eq!(rooms(scope, 2)[2], Err(error.to_owned()));
         }
-        for scope in 3..=5 {
-            assert_eq!(rooms(scope, 10), [Ok(10), Ok(10), Ok(10)], "scope {scope}");
-            assert_eq!(rooms(scope, 1), [Ok(1), Ok(1), Ok(1)], "scope {scope}");
+        for (scope, text) in [(3, "destination address"), (4, "configured"), (5, "global")] {
+            let error = rooms(scope, 10)[0].clone().unwrap_err();
+            let expected = format!(
+                "state object `m`: each of 3 workers would have its own, and packets of one entry ({text}) meet several: run it with \
+                 one worker, or declare the map as CATENA_WORKER, if one for each will do"
+            );
+            assert_eq!(error, expected);
+            assert_eq!(room(scope, Share::WHOLE, 10), Ok(10), "scope {scope}");
         }
+        assert_eq!(rooms(OF_WORKER, 10), [Ok(10), Ok(10), Ok(10)]);
+        assert_eq!(rooms(OF_WORKER, 1), [Ok(1), Ok(1), Ok(1)]);
     }
 
     #[test]
@@ -345,7 +359,7 @@ mod tests {
         {
             assert!(state.map(&mut engine, "m", [0, 0], sizes, entries).is_err(), "{sizes:?} {entries}");
         }
-        assert!(state.map(&mut engine, "m", [6, 0], [1, 1], 1).is_err());
+        assert!(state.map(&mut engine, "m", [7, 0], [1, 1], 1).is_err());
         assert!(state.map(&mut engine, "m", [0, 3], [1, 1], 1).is_err());
         assert!(state.map(&mut engine, "", [0, 0], [1, 1], 1).is_err());
         assert!(state.counters(&mut engine, "c", [0, 0], 0).is_err());

@@ -37,7 +37,7 @@ pub const LATE: Late = Late {
         "what_is_no_library_is_named",
         "the_header_is_clean",
         // Looks into the module of local state.
-        "several_instances_are_warned_of_state_kept_apart",
+        "what_workers_would_have_apart_is_refused_with_several",
         // Packets that wait belong to one build: refused, as `late_tests` says.
         "a_new_build_goes_on_with_the_state_of_the_old_one",
     ],
@@ -401,15 +401,19 @@ fn what_is_no_library_is_named() {
 }
 
 #[test]
-fn several_instances_are_warned_of_state_kept_apart() {
+fn what_workers_would_have_apart_is_refused_with_several() {
+    let Some(lib) = library("hops") else { return };
+    let built = |index, count| build(&lib.path, &[], &[("name", "hops")], Share { index, count }).err();
+    assert_eq!(built(0, 1), None);
+    let refused = built(1, 2).expect("a map for all packets").to_string();
+    assert!(refused.contains("state object `links`: each of 2 workers would have its own"), "{refused}");
+    // That of sources is shared out, and nothing is said of it.
     let Some(lib) = library("probe") else { return };
-    let share = Share { index: 1, count: 2 };
-    let mut bench = Bench::new(build(&lib.path, &[], &[], share).unwrap());
+    let mut bench = Bench::new(build(&lib.path, &[], &[], Share { index: 1, count: 2 }).unwrap());
     let mut out = Vec::new();
     let native = &mut bench.graph.module_mut::<Batches>(bench.native).unwrap().native;
     native.instance.own().log.flush("probe", &mut out);
-    let out = String::from_utf8(out).unwrap();
-    assert_eq!(out, "catena: probe: warning: `seen`: each of 2 instances has its own\n");
+    assert_eq!(String::from_utf8(out).unwrap(), "");
 }
 
 /// Put a build of the keeper in the place of another, as one who builds anew does.

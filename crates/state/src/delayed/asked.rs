@@ -55,6 +55,8 @@ pub(super) struct Operations {
     /// Steps begun: 0 in *prepare*.
     pub(super) step: u32,
     pub(super) asked: Vec<Asked>,
+    /// Whether it is a packet's: what it asked for was told to be sent off, if there was any.
+    pub(super) is_issued: bool,
     /// Whether anything was sent off.
     pub(super) is_sent: bool,
     /// What it has put out.

@@ -7,6 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+use catena_packet::Slot;
+
 use crate::key::Key;
 use crate::local::LocalSharedMap;
 use crate::looks::{let_look, looked};
@@ -20,8 +22,8 @@ use crate::tx::Name;
 pub(super) enum Request {
     /// To apply an operation, of a shared object; or to answer a question.
     Apply { id: u16, op: Vec<u8> },
-    /// To apply an operation to the entry of a key.
-    ApplyTo { key: Vec<u8>, id: u16, op: Vec<u8> },
+    /// To apply an operation to the entry of a key, of a packet of a slot by its number: an entry that it makes is of that one.
+    ApplyTo { slot: u16, key: Vec<u8>, id: u16, op: Vec<u8> },
     /// To look at so many places for entries that are over.
     Tidy { places: usize, now: u64 },
     /// To count the entries.
@@ -97,7 +99,10 @@ impl<K: Key, V: Entry> Object for LocalSharedMap<K, V> {
         let mut reply = Vec::new();
         match request {
             Request::Apply { .. } => return None,
-            Request::ApplyTo { key, id, op } => self.operate(key, *id, op, &mut reply)?,
+            Request::ApplyTo { slot, key, id, op } => {
+                let slot = Slot::numbered(*slot).unwrap_or(Slot::NONE);
+                self.operate((slot, key), *id, op, &mut reply)?;
+            }
             Request::Tidy { places, now } => self.forget_some(*places, *now),
             Request::Len => reply.extend((self.len() as u64).to_le_bytes()),
             Request::Tally(event) => reply.extend(self.tally(*event).to_le_bytes()),

@@ -3,6 +3,10 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::declare::Declaration;
+use crate::key::Key;
+use crate::plain::bytes;
+use crate::shared::Held;
+use crate::shared_map::Entry;
 
 /// An object that was made.
 #[derive(Clone, Copy)]
@@ -29,15 +33,47 @@ impl std::fmt::Display for Made {
 /// A shared object, as its holder has it.
 pub(super) struct HeldOne {
     pub(super) object: Made,
-    pub(super) kind: &'static str,
+    pub(super) kind: Kind,
     /// Its number there.
     pub(super) number: usize,
 }
 
+/// What an object is made as: who makes it anew must mean the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kind {
+    /// The kind of value or entry.
+    name: &'static str,
+    /// Of a map.
+    map: Option<MapKind>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct MapKind {
+    /// Most entries.
+    capacity: usize,
+    /// Bytes of a key and of an entry.
+    bytes: [usize; 2],
+    /// What all entries have in common, as bytes.
+    rules: Vec<u8>,
+}
+
+impl Kind {
+    /// Return what an object of these values is.
+    pub(super) fn of<V: Held>() -> Kind {
+        Kind { name: V::NAME, map: None }
+    }
+
+    /// Return what a map of up to `capacity` such entries is.
+    pub(super) fn of_map<K: Key, V: Entry>(capacity: usize, rules: &V::Rules) -> Kind {
+        let map = MapKind { capacity, bytes: [K::BYTES, V::BYTES], rules: bytes(rules) };
+        Kind { name: V::NAME, map: Some(map) }
+    }
+}
+
 /// Return the number of an object of this kind among those that are held.
-pub(super) fn number_of(held: &[HeldOne], object: Made, kind: &'static str) -> Option<usize> {
+pub(super) fn number_of(held: &[HeldOne], object: Made, kind: &Kind) -> Option<usize> {
     let one = held.iter().find(|held| held.object == object)?;
-    assert!(one.kind == kind, "{object}: made anew as {kind}, and was made as {} first", one.kind);
+    assert!(one.kind == *kind, "{object}: made anew as {kind:?}, and was made as {:?} first", one.kind);
     Some(one.number)
 }
 

@@ -29,6 +29,7 @@ mod two_keys;
 mod uses;
 mod view;
 mod watch;
+mod when;
 
 pub use crash::{Crashes, Lost};
 pub use objects::{DelayedEntry, DelayedMap, DelayedTicket};
@@ -52,6 +53,7 @@ use crate::shared::Held;
 use crate::shared_map::Entry;
 use crate::two_keys::Other;
 use crate::tx::Tx;
+use made::Kind;
 use objects::Entries;
 use view::Maps;
 use watch::{Watch, lock};
@@ -247,7 +249,8 @@ impl Engine for Delayed {
         rules: V::Rules,
     ) -> Result<DelayedSharedMap<K, V>, NoMemory> {
         let made = self.watch().make(object, Object::SharedMap);
-        DelayedSharedMap::new(|| self.local.shared_map(object, capacity, rules), made, &self.watch)
+        let kind = Kind::of_map::<K, V>(capacity, &rules);
+        DelayedSharedMap::new(|| self.local.shared_map(object, capacity, rules), (made, kind), &self.watch)
     }
 
     #[track_caller]

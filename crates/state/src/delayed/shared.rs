@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::asked::Promise;
 use super::holder::Request;
-use super::made::Made;
+use super::made::{Kind, Made};
 use super::objects::KEYS;
 use super::watch::{Watch, lock};
 use crate::engine::NoMemory;
@@ -46,7 +46,14 @@ impl Remote {
     }
 
     /// Ask after all that is on its way, and wait.
+    #[track_caller]
     fn look<R: Plain>(&self, request: Request) -> R {
+        lock(&self.watch).look(self.object);
+        self.glance(request)
+    }
+
+    /// The same, whoever is at work.
+    fn glance<R: Plain>(&self, request: Request) -> R {
         read(self.object, &lock(&self.watch).post.look(self.object, (self.number, request)))
     }
 }
@@ -78,7 +85,7 @@ impl<V: Held> DelayedShared<V> {
         object: Made,
         watch: &Arc<Mutex<Watch>>,
     ) -> Result<Self, X> {
-        let number = lock(watch).held(object, V::NAME, |holder| Ok(holder.hold_one(first()?)))?;
+        let number = lock(watch).held(object, Kind::of::<V>(), |holder| Ok(holder.hold_one(first()?)))?;
         Ok(DelayedShared { remote: Remote { number, object, watch: Arc::clone(watch) }, value: PhantomData })
     }
 }
@@ -102,8 +109,13 @@ impl<V: Held> Shared<V> for DelayedShared<V> {
         self.remote.send(tx, None, Request::Apply { id: O::ID, op: bytes(&op) });
     }
 
+    #[track_caller]
     fn look<L: Look<V>>(&self, look: L) -> L::Reply {
         self.remote.look(Request::Apply { id: L::ID, op: bytes(&look) })
+    }
+
+    fn glance<L: Look<V>>(&self, look: L) -> L::Reply {
+        self.remote.glance(Request::Apply { id: L::ID, op: bytes(&look) })
     }
 }
 
@@ -116,16 +128,17 @@ pub struct DelayedSharedMap<K: Key, V: Entry> {
 impl<K: Key, V: Entry> DelayedSharedMap<K, V> {
     pub(super) fn new(
         first: impl FnOnce() -> Result<LocalSharedMap<K, V>, NoMemory>,
-        object: Made,
+        (object, kind): (Made, Kind),
         watch: &Arc<Mutex<Watch>>,
     ) -> Result<Self, NoMemory> {
-        let number = lock(watch).held(object, V::NAME, |holder| Ok(holder.hold_map(first()?)))?;
+        let number = lock(watch).held(object, kind, |holder| Ok(holder.hold_map(first()?)))?;
         Ok(DelayedSharedMap { remote: Remote { number, object, watch: Arc::clone(watch) }, entry: PhantomData })
     }
 }
 
-fn apply_to<K: Key, V: Entry, O: EntryOp<V>>(key: K, op: O) -> (Option<u64>, Request) {
-    (Some(key.hash(&KEYS)), Request::ApplyTo { key: bytes(&key), id: O::ID, op: bytes(&op) })
+fn apply_to<K: Key, V: Entry, O: EntryOp<V>>(tx: &Tx, key: K, op: O) -> (Option<u64>, Request) {
+    let (slot, hash) = (tx.slot.number(), key.hash(&KEYS));
+    (Some(hash), Request::ApplyTo { slot, key: bytes(&key), id: O::ID, op: bytes(&op) })
 }
 
 impl<K: Key, V: Entry> SharedMap<K, V> for DelayedSharedMap<K, V> {
@@ -133,7 +146,7 @@ impl<K: Key, V: Entry> SharedMap<K, V> for DelayedSharedMap<K, V> {
 
     #[track_caller]
     fn want<O: EntryOp<V>>(&mut self, tx: &mut Tx, key: K, op: O) -> Asked<O> {
-        let (key, request) = apply_to(key, op);
+        let (key, request) = apply_to(tx, key, op);
         Asked { promise: self.remote.ask(tx, key, request), op: PhantomData }
     }
 
@@ -144,7 +157,7 @@ impl<K: Key, V: Entry> SharedMap<K, V> for DelayedSharedMap<K, V> {
 
     #[track_caller]
     fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: &mut Tx, key: K, op: O) {
-        let (key, request) = apply_to(key, op);
+        let (key, request) = apply_to(tx, key, op);
         self.remote.send(tx, key, request);
     }
 
@@ -153,10 +166,12 @@ impl<K: Key, V: Entry> SharedMap<K, V> for DelayedSharedMap<K, V> {
         self.remote.send(tx, None, Request::Tidy { places, now });
     }
 
+    #[track_caller]
     fn len(&self) -> usize {
         self.remote.look::<u64>(Request::Len) as usize
     }
 
+    #[track_caller]
     fn tally(&self, event: usize) -> u64 {
         self.remote.look(Request::Tally(event))
     }

@@ -173,6 +173,35 @@ fn what_a_function_must_not_do_is_found() {
         log.want(&mut tx, Append(1));
     });
     assert!(waited_for.starts_with("log: waited for, and declared as one that is written mostly, at "), "{waited_for}");
+    let out_of_turn = said(|engine, list| {
+        let mut tx = engine.begin(Tx::new(1, 0, 0));
+        let [_, second] = [1, 2].map(|n| list.want(&mut tx, Append(n)));
+        engine.issue(&mut tx);
+        (0..100).for_each(|_| _ = engine.poll());
+        engine.step(&mut tx);
+        list.got(&mut tx, &second);
+    });
+    let expected = "list: replies are taken in another order than they were asked for, at ";
+    assert!(out_of_turn.starts_with(expected), "{out_of_turn}");
+    for steps in [0, 1] {
+        let looked = match steps {
+            0 => said(|engine, list| {
+                engine.begin(Tx::new(1, 0, 0));
+                list.look(At(0));
+            }),
+            _ => said(|engine, list| {
+                let mut event = engine.begin(Tx::new(2, 0, 0));
+                engine.step(&mut event);
+                assert_eq!(list.look(At(0)), None);
+                let mut tx = engine.begin(Tx::new(1, 0, 0));
+                engine.issue(&mut tx);
+                engine.step(&mut tx);
+                assert_eq!(list.glance(At(0)), None);
+                list.look(At(0));
+            }),
+        };
+        assert!(looked.starts_with("list: looked at for a packet's fate, at "), "{looked}");
+    }
     let only_told = said(|engine, list| {
         for n in 0..100 {
             let mut tx = engine.begin(Tx::new(1 + n, 0, 0));
@@ -293,6 +322,32 @@ proptest! {
             engine.poll();
         }
     }
+}
+
+#[test]
+fn replies_of_different_keys_are_taken_in_any_order() {
+    let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, 1);
+    let mut map: DelayedSharedMap<u64, Told> = engine.shared_map(&TOLD, 5, 50).unwrap();
+    let mut tx = engine.begin(Tx::new(1, 0, 0));
+    let [first, second] = [1, 2].map(|key| map.want(&mut tx, key, TellOf(1, 1)));
+    engine.issue(&mut tx);
+    (0..100).for_each(|_| _ = engine.poll());
+    engine.step(&mut tx);
+    assert_eq!([second, first].map(|ticket| map.got(&mut tx, &ticket)), [Some([0; 3]); 2]);
+    engine.end(tx);
+}
+
+#[test]
+fn a_map_that_is_made_anew_is_the_same_one() {
+    let anew = |capacity, rules| {
+        let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, 1);
+        engine.shared_map::<u64, Told>(&TOLD, 5, 50).unwrap();
+        engine.begin_again();
+        engine.shared_map::<u64, Told>(&TOLD, capacity, rules).is_ok()
+    };
+    assert!(anew(5, 50));
+    let is_refused = |capacity, rules| catch_unwind(|| anew(capacity, rules)).is_err();
+    assert!(is_refused(6, 50) && is_refused(5, 51));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::asked::{Asked, Operations, Promise};
 use super::crash::{Crashing, Lost};
 use super::holder::{Call, Holder, Request};
 use super::log::{Differs, Log, What};
-use super::made::{ByNumber, HeldOne, Made, number_of};
+use super::made::{ByNumber, HeldOne, Kind, Made, number_of};
 use super::outlet::{Put, Sinks};
 use super::post::{Post, may_meet};
 use super::scopes::Scopes;
@@ -43,12 +43,14 @@ pub(super) struct Watch {
     instances: Vec<Instance>,
     /// The number of the one that objects are made for.
     made_for: usize,
-    open: HashMap<u32, Operations, ByNumber>,
+    pub(super) open: HashMap<u32, Operations, ByNumber>,
     /// Those that are committed and have not ended.
     committed: HashMap<u32, Operations, ByNumber>,
     units: u32,
     /// The packet that is in *prepare*.
-    in_prepare: Option<u32>,
+    pub(super) in_prepare: Option<u32>,
+    /// The packet that is in a step.
+    pub(super) in_step: Option<u32>,
     /// Who has given names to operations, by its clock.
     owners: HashMap<u64, u32>,
     /// What was done of packets that are on their way.
@@ -90,6 +92,7 @@ impl Watch {
             committed: HashMap::default(),
             units: 0,
             in_prepare: None,
+            in_step: None,
             owners: HashMap::new(),
             log: Log::default(),
             given_up: None,
@@ -131,10 +134,10 @@ impl Watch {
     pub(super) fn held<X>(
         &mut self,
         object: Made,
-        kind: &'static str,
+        kind: Kind,
         hold: impl FnOnce(&mut Holder) -> Result<usize, X>,
     ) -> Result<usize, X> {
-        if let Some(number) = number_of(&self.held, object, kind) {
+        if let Some(number) = number_of(&self.held, object, &kind) {
             return Ok(number);
         }
         let number = hold(&mut self.post.holder)?;
@@ -147,7 +150,7 @@ impl Watch {
         let lost = std::mem::take(&mut self.open);
         lost.values().for_each(|lost| _ = self.owners.remove(&lost.clock));
         self.post.forget_who_waits();
-        self.in_prepare = None;
+        (self.in_prepare, self.in_step) = (None, None);
         self.objects.clear();
         self.instances.iter_mut().for_each(|instance| instance.is_made = false);
     }
@@ -174,6 +177,7 @@ impl Watch {
     /// Note that a packet's *prepare* is over, if it was in it.
     fn end_prepare(&mut self, tx: &Tx) {
         self.in_prepare.take_if(|packet| *packet == tx.unit());
+        self.in_step.take_if(|packet| *packet == tx.unit());
         if self.is_in_prepare(tx)
             && let Err(Differs(missed)) = self.log.prepared(tx.clock(), tx.operations())
         {
@@ -234,6 +238,7 @@ impl Watch {
         self.end_prepare(tx);
         if let Some(operations) = self.open.get_mut(&tx.unit()) {
             operations.step += 1;
+            self.in_step = operations.is_issued.then(|| tx.unit());
             if self.crashing.may_be() {
                 self.log.step(tx.clock(), operations.step);
             }
@@ -266,6 +271,7 @@ impl Watch {
     /// Bring what a packet has put out to where it goes: some of it twice, as who has lost the answer would do. The instance may be
     /// lost just before that.
     pub(super) fn commit(&mut self, tx: &Tx) {
+        self.in_step = None;
         self.may_be_lost(Name { clock: tx.clock(), index: tx.operations() });
         let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
         if let Err(Differs(missed)) = self.log.end(tx.clock(), tx.operations()) {
@@ -312,6 +318,7 @@ impl Watch {
         self.end_prepare(tx);
         let is_there = self.has_stepped(tx);
         let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
+        operations.is_issued = true;
         for asked in &mut operations.asked {
             let Some(call) = asked.call.take() else { continue };
             asked.ready = Some(if is_there {
@@ -323,26 +330,6 @@ impl Watch {
         }
         self.open.insert(tx.unit(), operations);
         self.post.apply_due();
-    }
-
-    /// Look whether an object may be changed now by what is no packet's operation.
-    #[track_caller]
-    pub(super) fn change_alone(&self, object: Made) {
-        if self.in_prepare.is_some() {
-            panic!("{object}: changed in prepare, at {}", Location::caller());
-        }
-    }
-
-    /// Look whether a packet may change an object now: not in *prepare*, and not when its operations are over.
-    #[track_caller]
-    pub(super) fn change(&self, tx: &Tx, object: Made) {
-        match self.open.get(&tx.unit()) {
-            None => panic!("{object}: asked for by a packet whose operations are over, at {}", Location::caller()),
-            Some(operations) if operations.step == 0 => {
-                panic!("{object}: changed in prepare, at {}", Location::caller())
-            }
-            Some(_) => {}
-        }
     }
 
     /// Send off an operation that nobody waits for.
@@ -444,8 +431,25 @@ impl Watch {
     #[track_caller]
     pub(super) fn take(&mut self, tx: &Tx, object: Made, promise: Promise) -> Vec<u8> {
         let number = self.redeem(tx, object, promise, true);
+        self.is_in_turn(tx, object, number);
         let reply = self.post.take(number);
         reply.unwrap_or_else(|| unreachable!("{object}: an operation that is ready has been applied"))
+    }
+
+    /// Look whether replies are taken in the order in which they were asked for, of those that may be about the same. Where the object is
+    /// near, an operation is applied when its reply is taken; elsewhere, in the order of the questions. Both must be the same.
+    #[track_caller]
+    fn is_in_turn(&self, tx: &Tx, object: Made, number: u64) {
+        let Some(operations) = self.open.get(&tx.unit()) else { return };
+        let mut before = operations.asked.iter().take_while(|asked| asked.number != number);
+        let Some(this) = operations.asked.iter().find(|asked| asked.number == number) else { return };
+        let is_left = |asked: &Asked| {
+            let is_same = asked.object == object && may_meet(asked.key, this.key);
+            is_same && asked.is_operation() && !asked.taken
+        };
+        if before.any(is_left) {
+            panic!("{object}: replies are taken in another order than they were asked for, at {}", Location::caller());
+        }
     }
 
     /// Look whether a ticket may be used by the operations of a packet; `takes` if it may be used only once. Returns the number

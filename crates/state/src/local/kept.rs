@@ -54,6 +54,7 @@ impl<K: Key, V: Entry> Stored for LocalSharedMap<K, V> {
 #[cfg(test)]
 mod tests {
     use catena_packet::wire::Seed;
+    use catena_packet::{Slot, SlotSet};
     use proptest::prelude::*;
 
     use super::*;
@@ -112,7 +113,7 @@ mod tests {
                 now += days << DAY;
                 let answers = maps.each_mut().map(|map| {
                     let mut reply = Vec::new();
-                    map.operate(&bytes(&key), 0, &bytes(&See(now)), &mut reply).unwrap();
+                    map.operate((Slot::NONE, &bytes(&key)), 0, &bytes(&See(now)), &mut reply).unwrap();
                     map.forget_some(most, now);
                     (value::<(bool, Option<u64>)>(&reply), map.len(), map.tally(1))
                 });
@@ -127,10 +128,24 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_that_is_made_by_bytes_goes_with_its_packets_slot() {
+        let slot = |n: u64| Slot::numbered(n as u16).unwrap();
+        let mut map: Map = LocalSharedMap::with(LocalMap::new(Seed::from_number(3), 9, 9).unwrap(), 9, [0; 4]);
+        for key in 0_u64..4 {
+            map.operate((slot(key), &bytes(&key)), 0, &bytes(&See(5)), &mut Vec::new()).unwrap();
+        }
+        let mut map: Map = restored(&stored(&map)).unwrap();
+        let slots = SlotSet::from_iter([slot(2)]);
+        let mut left = Vec::new();
+        map.leave(&slots, &mut |moved| left.push((moved.key, moved.slot())));
+        assert_eq!((left, map.len()), (vec![(2, slot(2))], 3));
+    }
+
+    #[test]
     fn bytes_of_more_entries_than_there_may_be_are_none() {
         let mut map: Map = LocalSharedMap::with(LocalMap::new(Seed::from_number(3), 2, 2).unwrap(), 9, [0; 4]);
         for key in 0_u64..2 {
-            map.operate(&bytes(&key), 0, &bytes(&See(5)), &mut Vec::new()).unwrap();
+            map.operate((Slot::NONE, &bytes(&key)), 0, &bytes(&See(5)), &mut Vec::new()).unwrap();
         }
         let all = stored(&map);
         assert!(restored::<Map>(&all).is_some());

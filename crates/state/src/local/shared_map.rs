@@ -68,11 +68,16 @@ impl<K: Key, V: Entry> LocalSharedMap<K, V> {
         op.apply(&mut LocalPlace { map: &mut self.map, own: &mut self.own, place, slot })
     }
 
-    /// Apply the operation with this number and these bytes to the entry of the key with those, and append its reply's bytes
-    /// to `reply`; `None`, and nothing done, where it is none.
-    pub(crate) fn operate(&mut self, key: &[u8], id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
+    /// Apply the operation with this number and these bytes, of a packet of this slot, to the entry of the key with those, and append
+    /// its reply's bytes to `reply`; `None`, and nothing done, where it is none.
+    pub(crate) fn operate(
+        &mut self,
+        (slot, key): (Slot, &[u8]),
+        id: u16,
+        op: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Option<()> {
         let place = self.map.ticket(value(key)?);
-        let slot = Slot::NONE;
         V::operate(&mut LocalPlace { map: &mut self.map, own: &mut self.own, place, slot }, id, op, reply)
     }
 }

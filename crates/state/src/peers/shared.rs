@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use catena_packet::Slot;
+
 use super::desk::{Address, Desk, Owned};
 use crate::key::Key;
 use crate::local::LocalSharedMap;
@@ -144,7 +146,8 @@ struct Entries<K: Key, V: Entry>(Kept<LocalSharedMap<K, V>>);
 
 impl<K: Key, V: Entry> Owned for Entries<K, V> {
     fn answer(&mut self, key: &[u8], id: u16, op: &[u8], reply: &mut Vec<u8>) -> Option<()> {
-        open(&self.0).operate(key, id, op, reply)
+        // Nothing of a replay goes with slots.
+        open(&self.0).operate((Slot::NONE, key), id, op, reply)
     }
 }
 

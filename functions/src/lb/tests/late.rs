@@ -282,6 +282,7 @@ fn who_is_refused_after_a_wait_counts_nowhere() {
     wait(&mut on.engine, &mut tx);
     on.engine.step(&mut tx);
     assert_eq!(on.balancer.finish(&mut tx, &mut packet, &mut plan), Step::Done(Verdict::Drop(TABLE_FULL)));
+    on.engine.commit(&mut tx);
     assert_eq!(on.balancer.backends().map(|backend| backend.connections).collect::<Vec<_>>(), [1, 0]);
     let mut tx = on.begin(START, 0);
     on.engine.step(&mut tx);
