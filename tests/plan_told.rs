@@ -331,3 +331,17 @@ fn what_no_function_sees_is_brought_in_and_out_by_cores_too() {
     );
     assert_eq!(plan(7).0, Some(0));
 }
+
+/// Promises of 400 Gbit/s on a link that carries as much leave nothing to a chain that may have 13 bit/s.
+const FULL: &str = "class w = \"udp port 80\"\nclass v = \"udp port 81\"\nclass u = \"udp port 82\"\n\
+     chain a for w { promise ..13bps in -> Monitor(max_flows = 1000) -> out }\n\
+     chain b for v { promise 200Gbps.. in -> Monitor(max_flows = 1000) -> out }\n\
+     chain c for u { promise 200Gbps.. in -> Monitor(max_flows = 1000) -> out }\ncpu b : a = 1 : 1\n";
+
+#[test]
+fn promises_that_just_fill_a_link_are_planned_beside_a_limit_of_some_bits() {
+    let folder = folder(&[("full.catena", FULL)]);
+    let output = catena(folder.path(), "show full.catena --stage plan --workers 64");
+    assert!(output.status.success() && !err(&output).contains("internal error"), "{}", err(&output));
+    assert!(!out(&output).starts_with("The file promises nothing."), "{}", out(&output));
+}
