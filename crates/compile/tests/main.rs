@@ -10,3 +10,4 @@ mod tables;
 mod toy;
 mod trees;
 mod unparsed;
+mod wired;
