@@ -107,11 +107,12 @@ fn a_pipeline_with_other_ways_than_the_plan_is_not_run() {
 /// Drops that are moved up are what the plan says, done earlier.
 #[test]
 fn early_drops_are_run_by_the_same_plan() {
-    let file = "chain a { in -> Monitor() -> ACL(rules = [\"deny from 10.0.0.0/8\", \"permit any\"]) -> out }\n";
-    let moved = "chain a { in -> ACL(rules = [\"permit any\"]) -> ACL(rules = [\"deny any\"]) -> out }\n";
-    for file in [file, moved, FILE] {
-        let (policy, _, plan) = both("early.catena", file).expect("it is of the library's functions");
+    let moved = "chain a { in -> IPv4Fwd(routes = [\"0.0.0.0/0 192.0.2.1\"], neighbours = {\"192.0.2.1\": \"02:00:00:00:00:01\"}, \
+        mac = \"02:00:00:00:00:fe\") -> ACL(rules = [\"deny from 10.0.0.0/8\", \"permit any\"]) -> out }\n";
+    for (file, moves) in [(moved, true), (FILE, false)] {
+        let (policy, plain, plan) = both("early.catena", file).expect("it is of the library's functions");
         let (host, _) = reduce(lower(&policy).expect("it is lowered"), Counts::Totals).expect("rules can be read");
+        assert_eq!(host.links != plain.links, moves);
         assert_eq!(refused(&policy, &plan, Some(host)), None);
     }
 }
