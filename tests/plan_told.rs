@@ -370,3 +370,21 @@ fn an_upper_end_of_a_chain_without_functions_ends_no_other_promise() {
     let told = err(&catena(folder.path(), "show bare.catena --stage plan --workers 2"));
     assert!(told.contains("is held by nothing: line 3: chain a may have at most 1 Gbit/s"), "{told}");
 }
+
+/// What is shown is what a run does that has its packets from there.
+#[test]
+fn the_port_that_packets_come_by_is_planned_for() {
+    let chains = "class w = \"udp\"\nchain a for w { promise 1Gbps..2Gbps in -> Monitor(max_flows = 1000) -> out }\n";
+    let folder = folder(&[("one.catena", chains)]);
+    let shown = |port: &str| {
+        let output = catena(folder.path(), &format!("show one.catena --stage plan --workers 2 {port}"));
+        (out(&output), err(&output))
+    };
+    for live in ["", "--in gen:count=10,time=wall"] {
+        let (text, told) = shown(live);
+        assert!(text.starts_with("All promises are kept") && told.is_empty(), "{live}: {text}{told}");
+    }
+    let (text, told) = shown("--in gen:count=10");
+    assert!(text.starts_with("The file promises nothing.") && told.contains("no plan of rates for it"), "{text}{told}");
+    assert!(shown("--in nowhere0").1.contains("--in nowhere0: neither a file nor an interface"), "it is no port");
+}

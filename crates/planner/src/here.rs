@@ -75,17 +75,18 @@ impl Planner for Here {
     }
 }
 
-/// The plan by which a file would be run on traffic as it comes, and what has to be said of it.
+/// The plan by which a file would be run on what comes by `ports`, and what has to be said of it. Where nothing comes from, it is
+/// traffic as it comes.
 ///
 /// # Errors
 /// Why it would be run without a plan.
-pub fn for_traffic(chain: &Chain, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
-    let ports = Ports::between(Port::Null, Port::Null);
-    let unpromised = || unpromised(chain, &ports, workers, seed);
-    if !promises(&chain.graph) {
+pub fn for_traffic(chain: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
+    let unpromised = || unpromised(chain, ports, workers, seed);
+    // As a run does: a replay has no rates, and loses nothing to a plan.
+    if !promises(&chain.graph) || (ports.have_source() && !ports.is_live()) {
         return Ok((unpromised()?, Vec::new()));
     }
-    promised(chain, &ports, workers, seed)
+    promised(chain, ports, workers, seed)
         .or_else(|why| Ok((unpromised()?, vec![Note::NothingHolds { file: chain.name.clone(), why }])))
 }
 
