@@ -56,8 +56,11 @@ fn no_step_of_a_delta_is_left_out() {
             let step = fewer.remove(n);
             assert!(told(&honest, "/delta/steps", json!(fewer)).contains("\n  delta.steps"), "{step}");
             taken += 1;
-            moves += i32::from(step["do"] == "move");
-            equips += i32::from(step["do"] == "equip");
+            match step["do"].as_str() {
+                Some("move") => moves += 1,
+                Some("equip") => equips += 1,
+                _ => {}
+            }
         }
         assert!(told(&honest, "/delta/changed", json!(["the chain files"])).ends_with(&altered("delta.changed")));
         (world, runs) = (next, plan);

@@ -268,8 +268,12 @@ fn a_long_walk_of_changes_stays_true() {
             let text = serde_json::to_string(&plan).expect("JSON");
             assert!(Plan::from_json(&text).is_ok_and(|read| read.deployment == plan.deployment), "change {number}");
         }
-        unswitched += usize::from(!next.switch);
-        related += usize::from(!plan.problem.relations.is_empty());
+        if !next.switch {
+            unswitched += 1;
+        }
+        if !plan.problem.relations.is_empty() {
+            related += 1;
+        }
         (world, runs, planned) = (next, plan, planned + 1);
     }
     println!(
