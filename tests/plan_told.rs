@@ -331,3 +331,60 @@ fn what_no_function_sees_is_brought_in_and_out_by_cores_too() {
     );
     assert_eq!(plan(7).0, Some(0));
 }
+
+/// Promises of 400 Gbit/s on a link that carries as much leave nothing to a chain that may have 13 bit/s.
+const FULL: &str = "class w = \"udp port 80\"\nclass v = \"udp port 81\"\nclass u = \"udp port 82\"\n\
+     chain a for w { promise ..13bps in -> Monitor(max_flows = 1000) -> out }\n\
+     chain b for v { promise 200Gbps.. in -> Monitor(max_flows = 1000) -> out }\n\
+     chain c for u { promise 200Gbps.. in -> Monitor(max_flows = 1000) -> out }\ncpu b : a = 1 : 1\n";
+
+#[test]
+fn promises_that_just_fill_a_link_are_planned_beside_a_limit_of_some_bits() {
+    let folder = folder(&[("full.catena", FULL)]);
+    let output = catena(folder.path(), "show full.catena --stage plan --workers 64");
+    assert!(output.status.success() && !err(&output).contains("internal error"), "{}", err(&output));
+    assert!(!out(&output).starts_with("The file promises nothing."), "{}", out(&output));
+}
+
+/// Nothing can hold a chain to a rate whose packets wait nowhere: that is said of it, and costs no other chain its promise.
+#[test]
+fn an_upper_end_of_a_chain_without_functions_ends_no_other_promise() {
+    let classes = "class w = \"udp port 80\"\nclass v = \"udp port 81\"\n";
+    let bare = "chain a for w { promise ..1Gbps in -> out }\n";
+    let other = "chain b for v { promise 1Gbps..2Gbps in -> Monitor(max_flows = 1000) -> out }\n";
+    let folder = folder(&[("bare.catena", &format!("{classes}{bare}{other}")), ("machine.toml", MACHINE)]);
+    let output = catena(folder.path(), "show bare.catena --stage plan --workers 2");
+    let (text, told) = (out(&output), err(&output));
+    assert!(text.contains("All promises are kept") && text.contains("1 to 2"), "{text}{told}");
+    let why = "line 3: chain a may have at most 1 Gbit/s, and has no function in front of which packets could wait; put one there";
+    assert!(told.contains(why), "{told}");
+    let run = catena(folder.path(), "run bare.catena --in gen:count=1000,time=wall,proto=udp --json");
+    let report: serde_json::Value = serde_json::from_str(&out(&run)).expect("JSON");
+    assert_eq!(report["promised"][1]["t_min_bps"], 1e9, "{report}");
+    assert!(err(&run).contains(why), "{}", err(&run));
+    // Whoever plans alone hears it, and what to try.
+    let text = out(&catena(folder.path(), "plan bare.catena --rack machine.toml --profile none"));
+    assert!(text.contains("a may not have all that comes") && text.contains("put one there"), "{text}");
+    // Nothing else is promised: then nothing is held, and why is said.
+    std::fs::write(folder.path().join("bare.catena"), format!("{classes}{bare}")).expect("a file");
+    let told = err(&catena(folder.path(), "show bare.catena --stage plan --workers 2"));
+    assert!(told.contains("is held by nothing: line 3: chain a may have at most 1 Gbit/s"), "{told}");
+}
+
+/// What is shown is what a run does that has its packets from there.
+#[test]
+fn the_port_that_packets_come_by_is_planned_for() {
+    let chains = "class w = \"udp\"\nchain a for w { promise 1Gbps..2Gbps in -> Monitor(max_flows = 1000) -> out }\n";
+    let folder = folder(&[("one.catena", chains)]);
+    let shown = |port: &str| {
+        let output = catena(folder.path(), &format!("show one.catena --stage plan --workers 2 {port}"));
+        (out(&output), err(&output))
+    };
+    for live in ["", "--in gen:count=10,time=wall"] {
+        let (text, told) = shown(live);
+        assert!(text.starts_with("All promises are kept") && told.is_empty(), "{live}: {text}{told}");
+    }
+    let (text, told) = shown("--in gen:count=10");
+    assert!(text.starts_with("The file promises nothing.") && told.contains("no plan of rates for it"), "{text}{told}");
+    assert!(shown("--in nowhere0").1.contains("--in nowhere0: neither a file nor an interface"), "it is no port");
+}

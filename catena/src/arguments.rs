@@ -210,6 +210,9 @@ pub struct ShowOptions {
     /// With the stage `plan`: for so many workers (default: 1; a plan that was written says its own)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub workers: Option<u32>,
+    /// With the stage `plan`: as a run is planned whose packets come by this port (default: by any, as fast as they may)
+    #[arg(long = "in", value_name = "PORT")]
+    pub input: Option<String>,
     /// With the stage `plan`: seed of the hash that numbers flows (default: nobody can know)
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,

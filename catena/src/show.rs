@@ -56,7 +56,11 @@ fn saved(source: &str, options: &ShowOptions) -> Result<ExitCode, Failure> {
     if options.stage != Stage::Plan {
         return Err(format!("{name}: this is no chain file; a plan is shown by --stage plan").into());
     }
-    let of_a_file = [("--workers", options.workers.is_some()), ("--seed", options.seed.is_some())];
+    let of_a_file = [
+        ("--workers", options.workers.is_some()),
+        ("--in", options.input.is_some()),
+        ("--seed", options.seed.is_some()),
+    ];
     if let Some((option, _)) = of_a_file.into_iter().find(|(_, given)| *given) {
         return Err(format!("{option}: {name} is a plan, which has its own; the option is for a chain file").into());
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use catena::{Chain, Planned, Report, Running};
 use catena_plan::plan::Plan;
 use catena_planner::for_traffic;
-use catena_runtime::fresh_seed;
+use catena_runtime::{Port, Ports, fresh_seed};
 
 use crate::arguments::{RunOptions, ShowOptions};
 use crate::{Failure, chain, streams};
@@ -54,7 +54,16 @@ pub fn run(options: &RunOptions) -> Result<ExitCode, Failure> {
 /// # Errors
 /// Why it cannot be planned.
 pub fn planned(chain: &Chain, options: &ShowOptions) -> Result<(Plan, bool), Failure> {
-    let (plan, notes) = for_traffic(chain, options.workers.unwrap_or(1), options.seed.unwrap_or_else(fresh_seed))?;
+    let workers = options.workers.unwrap_or(1);
+    // By any port, unless one is named.
+    let input = options.input.as_deref().map_or(Ok(Port::Null), |port| Port::source(port, "--in"))?;
+    let ports = Ports::between(input, Port::Null);
+    if let Some(port) = options.input.as_deref().filter(|_| ports.have_source() && !ports.is_live()) {
+        streams::tell(format_args!(
+            "catena: --in {port}: what is replayed comes as fast as it is taken, so a run has no plan of rates for it\n"
+        ));
+    }
+    let (plan, notes) = for_traffic(chain, &ports, workers, options.seed.unwrap_or_else(fresh_seed))?;
     notes.iter().for_each(|note| streams::tell(format_args!("catena: {note}\n")));
     let holds_all = notes.is_empty() && plan.is_kept();
     Ok((plan, holds_all))

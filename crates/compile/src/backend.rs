@@ -6,6 +6,7 @@
 //! [`OnHost`] is the one for servers. It makes a server do whole chains: where parts of a chain are on other devices, these have what they
 //! need, and the server is refused.
 
+mod as_planned;
 mod on_host;
 
 use std::any::Any;

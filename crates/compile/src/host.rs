@@ -35,6 +35,8 @@ pub struct Host {
     pub entries: [Option<(ModuleId, u16)>; 2],
     /// The queues between its tasks; none: packets run to completion.
     pub cuts: Vec<Cut>,
+    /// Whether packets that are certain to be dropped are dropped earlier than the policy says.
+    pub drops_early: bool,
     /// What its functions have made from their arguments, for all pipelines that are built of it. A clone shares them: a table is
     /// known by all that it is made from, so one that is changed afterwards gets others.
     pub tables: Tables,

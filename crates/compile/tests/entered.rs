@@ -232,7 +232,7 @@ fn programs(entrances: &[Entrance]) -> Vec<Option<Program>> {
 }
 
 /// The policy of a file, what it is lowered to, and its plan; None: its functions are those of papers, which run nowhere.
-fn both(name: &str, text: &str) -> Option<(PolicyGraph, Host, Plan)> {
+pub fn both(name: &str, text: &str) -> Option<(PolicyGraph, Host, Plan)> {
     let mut policy = load(name, text, &signatures(), &Disk).graph?;
     let host = match lower(&policy) {
         Err(LowerError::UnknownFunction { .. }) => return None,

@@ -11,3 +11,4 @@ mod tables;
 mod toy;
 mod trees;
 mod unparsed;
+mod wired;

@@ -39,7 +39,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,7 +49,7 @@ pub struct Plan {
     pub version: u32,
     /// The rack's name.
     pub rack: String,
-    /// Who decided.
+    /// Who decided. Nothing else in a plan shows it: a digest tells whether it was changed.
     pub strategy: String,
     /// The changes to rack and chains that it was made with, as they were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -174,9 +174,9 @@ impl Plan {
 pub struct MadeOf {
     /// What the chain files say, promises too.
     pub policy: String,
-    /// The rack.
+    /// The rack. Whoever reads a plan may have another one: a digest of this digest tells whether it was changed here.
     pub rack: String,
-    /// What functions and the framework cost.
+    /// What functions and the framework cost; as with the rack, only a change of this digest is found.
     pub profile: String,
 }
 

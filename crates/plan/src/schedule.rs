@@ -124,7 +124,8 @@ impl Plan {
             self.problem.chains.iter().find(|chain| chain.nodes.is_empty() && chain.t_max_bps < chain.ingress_bps);
         if let Some(chain) = empty {
             let why = format!(
-                "{} may not have all that comes, and has no function in front of which it could wait",
+                "{} may not have all that comes, and has no function in front of which it could wait: put one there, such as \
+                 Monitor(), or leave its upper end out",
                 chain.name
             );
             self.verdict = Verdict::Broken { proven: true, why, remedies: None };

@@ -89,7 +89,7 @@ pub enum Start {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClassFigures {
-    /// Its chain, and the class if it has a way of its own.
+    /// Unique: its chain, and the class if it has a way of its own.
     pub name: String,
     /// Packets per second of all workers.
     pub packets: f64,

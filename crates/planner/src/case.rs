@@ -378,6 +378,7 @@ impl Case {
         if let (Some(delta), [Some(new), Some(old)]) = (&mut plan.delta, made_of) {
             delta.changed = new.changed(old).into_iter().map(str::to_owned).collect();
         }
+        plan.seal();
         plan
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use catena_dataplane::clock;
 use catena_plan::alpine;
 use catena_plan::demand::Options;
-use catena_plan::plan::{Plan, Verdict};
+use catena_plan::plan::{Plan, Verdict, gigabits};
 use catena_plan::profile::{Cost, Cycles};
 use catena_plan::rack::{Nic, PACKET_BYTES, Rack, Server};
 use catena_policy::{PolicyGraph, Promise};
@@ -75,17 +75,18 @@ impl Planner for Here {
     }
 }
 
-/// The plan by which a file would be run on traffic as it comes, and what has to be said of it.
+/// The plan by which a file would be run on what comes by `ports`, and what has to be said of it. Where nothing comes from, it is
+/// traffic as it comes.
 ///
 /// # Errors
 /// Why it would be run without a plan.
-pub fn for_traffic(chain: &Chain, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
-    let ports = Ports::between(Port::Null, Port::Null);
-    let unpromised = || unpromised(chain, &ports, workers, seed);
-    if !promises(&chain.graph) {
+pub fn for_traffic(chain: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
+    let unpromised = || unpromised(chain, ports, workers, seed);
+    // As a run does: a replay has no rates, and loses nothing to a plan.
+    if !promises(&chain.graph) || (ports.have_source() && !ports.is_live()) {
         return Ok((unpromised()?, Vec::new()));
     }
-    promised(chain, &ports, workers, seed)
+    promised(chain, ports, workers, seed)
         .or_else(|why| Ok((unpromised()?, vec![Note::NothingHolds { file: chain.name.clone(), why }])))
 }
 
@@ -100,11 +101,49 @@ fn promises(graph: &PolicyGraph) -> bool {
 /// # Errors
 /// Why the file's promises are held by nothing.
 fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(Plan, Vec<Note>), Failure> {
+    let mut graph = loaded.graph.clone();
+    let unheld = without_queues(loaded, &mut graph, speed_of(ports));
+    if !unheld.is_empty() && !promises(&graph) {
+        return Err(unheld.into_iter().map(|(_, why)| why).collect::<Vec<_>>().join("; ").into());
+    }
+    let (plan, mut notes) = timed(loaded, graph, ports, workers, seed)?;
+    let note = |(_, why): (usize, String)| Note::NotAll { file: loaded.name.clone(), why: why.into() };
+    notes.splice(0..0, unheld.into_iter().map(note));
+    Ok((plan, notes))
+}
+
+/// Take the upper ends of chains without functions out of `graph`, where more than that can come: their packets wait nowhere, so nothing
+/// can hold them to it. That costs no other chain what it is promised. Returns which chains these are, and why.
+fn without_queues(loaded: &Chain, graph: &mut PolicyGraph, comes_bps: f64) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (c, chain) in graph.chains.iter_mut().enumerate().filter(|(_, chain)| chain.nodes.is_empty()) {
+        let Some(bps) = chain.promise.t_max_bps.filter(|most| (*most as f64) < comes_bps) else { continue };
+        chain.promise.t_max_bps = None;
+        let line = 1 + loaded.source[..chain.span.within(&loaded.source).start].matches('\n').count();
+        let why = format!(
+            "line {line}: chain {} may have at most {} Gbit/s, and has no function in front of which packets could wait; put one \
+             there, such as `in -> Monitor() -> out`, or leave the upper end out",
+            chain.name,
+            gigabits(bps as f64)
+        );
+        found.push((c, why));
+    }
+    found
+}
+
+/// A plan of all that `graph` promises, or of all but times that cannot be.
+fn timed(
+    loaded: &Chain,
+    graph: PolicyGraph,
+    ports: &Ports,
+    workers: u32,
+    seed: u64,
+) -> Result<(Plan, Vec<Note>), Failure> {
     let held = |graph: PolicyGraph| held(loaded, inputs(loaded, graph, ports, workers)?, workers, seed);
-    held(loaded.graph.clone()).or_else(|why| {
+    held(graph.clone()).or_else(|why| {
         // Who is promised less time than the functions take does not cost others what they are promised, nor the time of those whose
         // packets can be so fast.
-        let mut graph = loaded.graph.clone();
+        let mut graph = graph;
         let times: Vec<Option<u64>> = graph.chains.iter_mut().map(|chain| chain.promise.d_max_ns.take()).collect();
         let timed: Vec<usize> = (0..times.len()).filter(|c| times[*c].is_some()).collect();
         if timed.is_empty() || !promises(&graph) {
@@ -201,10 +240,10 @@ fn inputs(loaded: &Chain, graph: PolicyGraph, ports: &Ports, workers: u32) -> Re
 
 /// This machine: as many cores as there are workers, and the ports that packets come in by.
 fn rack(ports: &Ports, workers: u32) -> Rack {
-    let sides = [("in", &ports.inside[0]), ("out", &ports.outside[0])];
     // Where nothing comes from, as for a plan that is only shown, it might come by any port.
-    let (name, port) = sides.into_iter().find(|(_, port)| !matches!(port, Port::Null)).unwrap_or(sides[0]);
-    let nic = Nic { name: name.to_owned(), socket: 0, bps: speed(port), address: None };
+    let sides = [("in", &ports.inside[0]), ("out", &ports.outside[0])];
+    let (name, _) = sides.into_iter().find(|(_, port)| !matches!(port, Port::Null)).unwrap_or(sides[0]);
+    let nic = Nic { name: name.to_owned(), socket: 0, bps: speed_of(ports), address: None };
     let server = Server {
         name: "here".to_owned(),
         sockets: 1,
@@ -216,6 +255,12 @@ fn rack(ports: &Ports, workers: u32) -> Rack {
         smart_nics: Vec::new(),
     };
     Rack { name: "this machine".to_owned(), servers: vec![server], switch: None, packet_bytes: PACKET_BYTES }
+}
+
+/// Bits per second that come by the port that packets come in by.
+fn speed_of(ports: &Ports) -> f64 {
+    let sides = [&ports.inside[0], &ports.outside[0]];
+    speed(sides.into_iter().find(|port| !matches!(port, Port::Null)).unwrap_or(sides[0]))
 }
 
 /// Bits per second that come by a port, as its interface says.

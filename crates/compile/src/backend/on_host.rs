@@ -10,6 +10,7 @@ use catena_plan::schedule::not_whole;
 use catena_plan::tasks as planned;
 use catena_policy::{Direction, Node};
 
+use super::as_planned::as_planned;
 use super::{Artifact, Backend, Part, Unlowered};
 use crate::catalogue;
 use crate::host::{self, Host};
@@ -81,6 +82,11 @@ impl Backend for OnHost {
                 host
             }
         };
+        // Drops that come earlier than they are written change the order of functions: then the pipeline is held before that.
+        match host.drops_early {
+            true => as_planned(part, &host::lower(part.policy).map_err(Unlowered::Library)?)?,
+            false => as_planned(part, &host)?,
+        }
         if let Some(tasks) = &server.tasks {
             partition(&mut host, part.policy, &starts(tasks)).map_err(Unlowered::Tasks)?;
         }

@@ -39,7 +39,10 @@ pub enum Counts {
 pub fn reduce(mut host: Host, counts: Counts) -> Result<(Host, Findings), BuildError> {
     let mut findings = match counts {
         Counts::Functions => Vec::new(),
-        Counts::Totals => early::early(&mut host),
+        Counts::Totals => {
+            host.drops_early = true;
+            early::early(&mut host)
+        }
     };
     let ways = Ways::new(&host);
     let lists = lists(&ways)?;

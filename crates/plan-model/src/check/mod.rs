@@ -17,6 +17,8 @@ pub use violation::Violation;
 
 /// Figures may exceed what they are held against by this part of it: solvers compute with tolerances.
 pub const TOLERANCE: f64 = 1e-6;
+/// So many bits per second of a chain are nothing: beside hundreds of gigabits they are less than solvers round away.
+pub const NOTHING_BPS: f64 = 1e3;
 
 /// How much of something is used, and how much there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

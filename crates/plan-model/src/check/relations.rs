@@ -6,12 +6,9 @@
 
 use std::collections::HashMap;
 
-use super::{TOLERANCE, Violation};
+use super::{NOTHING_BPS, TOLERANCE, Violation};
 use crate::problem::{Chain, Problem};
 use crate::relation::{Member, Relation, Traffic};
-
-/// A thousand bits per second are nothing.
-const NOTHING_BPS: f64 = 1e3;
 
 /// Rounds after which classes that still get more in each are taken for ones that no rate is enough for; one hands a figure on
 /// from ratio to ratio, so no more are needed than there are ratios.
@@ -61,7 +58,8 @@ impl Ratio<'_> {
         // What `NOTHING_BPS` are in the measure of the chain for which they count most.
         let nothing = self.measures.iter().map(|measure| measure.per_bit * NOTHING_BPS).fold(0.0, f64::max);
         self.members.iter().zip(&self.measures).zip(&has).all(|((member, measure), mine)| {
-            let full = rates.bps(member.traffic()) >= measure.most_bps * (1.0 - TOLERANCE);
+            // Where promises just fill a link, a limit of some bits per second is less than what solvers round away.
+            let full = rates.bps(member.traffic()) + NOTHING_BPS >= measure.most_bps * (1.0 - TOLERANCE);
             let there = member.class.is_none() || rates.is_settled && rates.has_room(member.chain);
             there && (full || has.iter().all(|other| *other <= mine + TOLERANCE * other.abs() + nothing))
         })
@@ -232,6 +230,10 @@ mod tests {
         let capped = related("throughput a : b = 1 : 1", [1e9, 1e10]);
         assert!(broken(&capped, &[1e9, 4e9]).is_empty());
         assert_eq!(broken(&capped, &[9e8, 4e9]).len(), 1);
+        // A limit that is nothing is met by nothing: 13 bit/s beside 200 Gbit/s are less than any solver's rounding.
+        let tiny = related("cpu a : b = 1 : 1", [13.0, f64::INFINITY]);
+        assert!(broken(&tiny, &[0.0, 2e11]).is_empty());
+        assert_eq!(broken(&related("cpu a : b = 1 : 1", [1e5, f64::INFINITY]), &[0.0, 2e11]).len(), 1);
         let first = related("throughput a : b = 7 : 3", [1e10, f64::INFINITY]);
         assert!(broken(&first, &[7e9, 3e9]).is_empty() && broken(&first, &[1e10, 9e9]).is_empty());
         assert!(!broken(&first, &[7e9, 4e9]).is_empty() && !broken(&first, &[7e9, 2e9]).is_empty());

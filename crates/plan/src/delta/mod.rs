@@ -26,10 +26,10 @@ pub struct Delta {
     pub from: String,
     /// The epoch that it leads to.
     pub epoch: u64,
-    /// What is not as it was when what it changes was planned, for people.
+    /// What is not as it was when what it changes was planned, for people. Only a digest of the plan tells whether it was changed by hand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
-    /// In this order.
+    /// In this order. What the plan alone does not show of them, for want of the one before, a digest does.
     pub steps: Vec<Step>,
 }
 

@@ -214,7 +214,9 @@ impl Judge<'_> {
             let lowest = path.and_then(|path| path.hops.iter().map(|hop| hop.si).min()).unwrap_or(u8::MAX);
             let fits = match one.next {
                 Next::Hop(si) => one.si == si,
-                Next::In | Next::Out => one.si > 0 && one.si < lowest,
+                // Below all hops, so that nobody takes it for one; each end has its own (see [`Path::index`]).
+                Next::Out => one.si > 0 && lowest.checked_sub(1) == Some(one.si),
+                Next::In => one.si > 0 && lowest.checked_sub(2) == Some(one.si),
                 Next::Function(_) | Next::Drop => false,
             };
             if !fits || !indices.insert((one.from_switch, one.spi, one.si)) {

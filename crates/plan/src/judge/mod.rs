@@ -6,7 +6,8 @@
 //!
 //! What is not judged: why a plan that is not deployed cannot be; why no tasks were found; whether a better plan exists, which a bound claims, or one with fewer tasks; whether rates of chains
 //! follow `priority`, while the tasks' tree is held to it; the packets of a stage or a
-//! table; whether the switch is full with a function more; who decided.
+//! table; whether the switch is full with a function more. Who decided, the rack's and the profile's digests, and what of a delta shows
+//! only beside the plan before are held to the plan's digests alone: a change by hand is found, a plan that was made with a lie is not.
 
 mod bounds;
 mod chains;
@@ -25,6 +26,8 @@ mod fault;
 #[cfg(test)]
 mod lie_tests;
 mod paths;
+#[cfg(test)]
+mod said_tests;
 mod servers;
 mod tasks;
 #[cfg(test)]

@@ -184,6 +184,10 @@ impl Judge<'_> {
         if let Some(class) = plan.classes.iter().find(|class| !known(class)) {
             self.wrong(format!("{at}.classes"), format!("{} is of no chain", class.name));
         }
+        let mut names = HashSet::new();
+        if let Some(class) = plan.classes.iter().find(|class| !names.insert(&class.name)) {
+            self.wrong(format!("{at}.classes"), format!("{} comes twice", class.name));
+        }
         for chain in &self.problem.chains {
             if !plan.classes.iter().any(|class| is_of(&class.name, &chain.name)) {
                 self.wrong(format!("{at}.classes"), format!("{} is left out", chain.name));

@@ -23,12 +23,17 @@ use catena_plan_model::switch::for_problem;
 const FUNCTIONS: [&str; 4] = ["ACL", "Monitor", "BPF", "LB"];
 const SERVERS: [&str; 5] = ["nf0", "nf1", "nf2", "nf3", "nf4"];
 
+const RELATIONS: [&str; 4] =
+    ["priority A > B\n", "share A : B = 1 : 2\n", "cpu A : B = 3 : 1\n", "throughput A : B = 1 : 2\n"];
+
 /// What an operator has written, and which servers there are.
 #[derive(Clone)]
 pub(super) struct World {
     chains: Vec<Chain>,
     servers: BTreeMap<&'static str, u32>,
     switch: bool,
+    /// How two chains, by their names, stand to each other.
+    relation: Option<(&'static str, usize, usize)>,
 }
 
 #[derive(Clone)]
@@ -49,8 +54,8 @@ pub(super) type Concerned = Option<usize>;
 
 impl World {
     pub(super) fn first(random: &mut Random) -> World {
-        let mut world =
-            World { chains: Vec::new(), servers: SERVERS[..3].iter().map(|name| (*name, 6)).collect(), switch: true };
+        let servers = SERVERS[..3].iter().map(|name| (*name, 6)).collect();
+        let mut world = World { chains: Vec::new(), servers, switch: true, relation: None };
         world.add(random, 0);
         world
     }
@@ -102,6 +107,16 @@ impl World {
                 self.servers.entry(server).and_modify(|cores| *cores = 3 + random.below(6) as u32);
                 None
             }
+            7 if random.below(3) == 0 => {
+                self.switch = !self.switch;
+                None
+            }
+            7 if random.below(2) == 0 => {
+                let mut name = || self.chains[random.below(self.chains.len())].name;
+                let (first, second) = (name(), name());
+                self.relation = (first != second).then(|| (RELATIONS[random.below(RELATIONS.len())], first, second));
+                None
+            }
             _ => {
                 self.chains[chain].rules += 1;
                 Some(self.chains[chain].name)
@@ -124,6 +139,12 @@ impl World {
             file += &format!("class k{name} = \"src net 10.{}.{}.0/24\"\n", name / 256 % 256, name % 256);
             let ways = functions.join(arrow);
             file += &format!("chain c{name} for k{name} {{ promise {t_min_mbps}Mbps.. in{arrow}{ways}{arrow}out }}\n");
+        }
+        let named = |name: usize| self.chains.iter().any(|chain| chain.name == name);
+        if let Some((relation, first, second)) =
+            self.relation.filter(|(_, first, second)| named(*first) && named(*second))
+        {
+            file += &relation.replace("A", &format!("c{first}")).replace("B", &format!("c{second}"));
         }
         let mut text = "name = \"walk\"\npacket_bytes = 512\n".to_owned();
         for (name, cores) in &self.servers {
@@ -205,6 +226,7 @@ fn a_long_walk_of_changes_stays_true() {
     let mut world = World::first(&mut random);
     let mut runs = world.plan(None).expect("one chain fits");
     let (mut planned, mut relieved, mut refused, mut alone, mut others) = (0, 0, 0, 0, 0);
+    let (mut unswitched, mut related) = (0, 0);
     for number in 1..=changes {
         if random.below(8) == 0 {
             // A core more where flows are many, in what runs and in the plan from which the next change is planned.
@@ -246,11 +268,19 @@ fn a_long_walk_of_changes_stays_true() {
             let text = serde_json::to_string(&plan).expect("JSON");
             assert!(Plan::from_json(&text).is_ok_and(|read| read.deployment == plan.deployment), "change {number}");
         }
+        if !next.switch {
+            unswitched += 1;
+        }
+        if !plan.problem.relations.is_empty() {
+            related += 1;
+        }
         (world, runs, planned) = (next, plan, planned + 1);
     }
     println!(
-        "{planned} planned ({alone} touch one chain, {others} others too), {relieved} relieved, {refused} refused"
+        "{planned} planned ({alone} touch one chain, {others} others too; {unswitched} without a switch, {related} with a \
+         relation), {relieved} relieved, {refused} refused"
     );
+    assert!(unswitched > changes / 50 && related > changes / 50, "{unswitched} without a switch, {related} related");
     assert!(planned > changes / 2 && relieved > 0, "{planned} planned, {relieved} relieved, {refused} refused");
     // What is none of a change's business keeps its instances, unless there is no room.
     assert!(others * 5 < alone, "{others} of {} changes touch chains that they are not about", alone + others);

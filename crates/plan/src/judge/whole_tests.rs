@@ -198,6 +198,31 @@ pub(super) fn two(promises: [&str; 2], relation: &str) -> Plan {
     of(file, rack, Objective::Marginal, Tasks::FewestTasks).planned(true)
 }
 
+/// Where ways part and do not meet again, packets of one class leave at several places.
+#[test]
+fn each_class_is_said_once() {
+    let file = "class a = \"src net 10.1.0.0/16\"\nclass b = \"src net 10.2.0.0/16\"\n\
+        chain x for a { in -> ACL() -> [ \"tcp\": BPF(), else: Monitor() ] -> [ \"port 1\": ACL(), else: ] -> out }\n\
+        chain y for b { promise 1Gbps.. in -> ACL() -> [ \"tcp\": drop, else: ] -> out }\nshare x : y = 1 : 2\n";
+    let rack = "name = \"one\"\npacket_bytes = 512\n[[server]]\nname = \"s\"\ncores = 2\nsteering_cores = 0\nshared = true\n\
+                clock = \"2.5GHz\"\nnics = [\"40Gbps\"]\n";
+    let rack = rack::parse(rack, &[]).rack.expect("a rack");
+    let plan = of(file.to_owned(), rack, Objective::Marginal, Tasks::FewestTasks).planned(true);
+    let classes = &plan.servers[0].tasks.as_ref().expect("tasks").classes;
+    let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
+    assert_eq!(names, ["x", "y"]);
+    // Said in two parts it is found, though they add up.
+    let mut parted = serde_json::to_value(&plan).expect("JSON");
+    let classes = parted["servers"][0]["tasks"]["classes"].as_array_mut().expect("classes");
+    for figure in ["packets", "cpu"] {
+        classes[0][figure] = (classes[0][figure].as_f64().expect("a figure") / 2.0).into();
+    }
+    let half = classes[0].clone();
+    classes.push(half);
+    let why = Plan::from_json(&parted.to_string()).expect_err("x is there twice");
+    assert!(why.contains("tasks.classes: x comes twice"), "{why}");
+}
+
 /// Bits per second of a chain on workers that have more to do than they can.
 fn gets(plan: &Plan, chain: &str) -> f64 {
     let tasks = plan.servers[0].tasks.as_ref().expect("tasks");

@@ -25,6 +25,14 @@ pub struct Digests {
     pub said: String,
     /// Of how far paths are numbered.
     pub numbered: String,
+    /// Of who decided.
+    pub strategy: String,
+    /// Of the digests of rack and profile, which whoever reads a plan does not have beside it.
+    pub made_of: String,
+    /// Of the steps that lead here from what runs: whoever reads a plan has not the one before.
+    pub steps: String,
+    /// Of what is said to have changed since the plan before.
+    pub changed: String,
     /// Of the part of the promises that was planned for; absent: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
@@ -45,8 +53,18 @@ impl Digests {
             steering: fnv_of(&steering),
             said: String::new(),
             numbered: String::new(),
+            strategy: String::new(),
+            made_of: String::new(),
+            steps: String::new(),
+            changed: String::new(),
             held: None,
         }
+    }
+
+    /// The digests of what is said once, in the order of [`Plan::said_once`].
+    fn once(&mut self) -> [&mut String; 6] {
+        let Digests { said, numbered, strategy, made_of, steps, changed, .. } = self;
+        [said, numbered, strategy, made_of, steps, changed]
     }
 
     fn held(part: Option<f64>) -> Option<String> {
@@ -57,10 +75,25 @@ impl Digests {
 impl Plan {
     /// Digest anew what is said once.
     pub fn seal(&mut self) {
-        let (said, numbered) = (self.said(), self.numbered());
+        let said = self.said_once().map(|(_, is, _)| is);
         if let Some(digests) = &mut self.digests {
-            (digests.said, digests.numbered) = (said, numbered);
+            digests.once().into_iter().zip(said).for_each(|(digest, is)| *digest = is);
         }
+    }
+
+    /// What is said once: its place in the plan, its digest as it is, and the one that the plan has.
+    fn said_once(&self) -> [(&'static str, String, Option<&String>); 6] {
+        let made = |of: fn(&Digests) -> &String| self.digests.as_ref().map(of);
+        let parts = self.made_of.as_ref().map(|made| (&made.rack, &made.profile));
+        let delta = self.delta.as_ref();
+        [
+            ("rack, what_if, borrowed, or minimal or cut_short of tasks", self.said(), made(|made| &made.said)),
+            ("deployment.spi", self.numbered(), made(|made| &made.numbered)),
+            ("strategy", fnv_of(&self.strategy), made(|made| &made.strategy)),
+            ("made_of.rack or made_of.profile", fnv_of(&parts), made(|made| &made.made_of)),
+            ("delta.steps", fnv_of(&delta.map(|delta| &delta.steps)), made(|made| &made.steps)),
+            ("delta.changed", fnv_of(&delta.map(|delta| &delta.changed)), made(|made| &made.changed)),
+        ]
     }
 
     fn said(&self) -> String {
@@ -102,11 +135,7 @@ impl Plan {
 
     /// What of that which is said once was changed, as far as its digests tell.
     pub(crate) fn misquoted(&self) -> Vec<&'static str> {
-        let Some(made) = &self.digests else { return Vec::new() };
-        let parts = [
-            ("rack, what_if, borrowed, or minimal or cut_short of tasks", made.said != self.said()),
-            ("deployment.spi", made.numbered != self.numbered()),
-        ];
-        parts.into_iter().filter_map(|(what, altered)| altered.then_some(what)).collect()
+        let said = self.said_once().into_iter();
+        said.filter_map(|(what, is, made)| made.is_some_and(|made| *made != is).then_some(what)).collect()
     }
 }

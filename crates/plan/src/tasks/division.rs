@@ -224,16 +224,21 @@ impl Division {
             cycles: task.cycles,
         });
         let spent: f64 = tasks.classes.iter().map(|served| served.cycles).sum();
-        let classes = graph.classes.iter().zip(&tasks.classes).map(|(class, served)| ClassFigures {
-            name: class.name.clone(),
-            packets: served.packets * f64::from(self.workers),
-            cpu: if spent > 0.0 { served.cycles / spent } else { 0.0 },
-        });
+        // Ways that part within a chain end at several places: their packets are of one class all the same.
+        let mut classes: Vec<ClassFigures> = Vec::new();
+        for (class, served) in graph.classes.iter().zip(&tasks.classes) {
+            let packets = served.packets * f64::from(self.workers);
+            let cpu = if spent > 0.0 { served.cycles / spent } else { 0.0 };
+            match classes.iter_mut().find(|own| own.name == class.name) {
+                Some(own) => (own.packets, own.cpu) = (own.packets + packets, own.cpu + cpu),
+                None => classes.push(ClassFigures { name: class.name.clone(), packets, cpu }),
+            }
+        }
         TaskPlan {
             workers: self.workers,
             tasks: figures.collect(),
             tree: self.tree(tasks, |c| self.planned_bits(c)),
-            classes: classes.collect(),
+            classes,
             minimal: matches!(proof, Proof::Exact | Proof::GeneralPosition),
             cut_short: !self.in_time && matches!(proof, Proof::Found | Proof::AtLeast(_) | Proof::Prescribed),
             port_cycles: self.port_cycles,

@@ -8,6 +8,7 @@ use catena_plan_alpine::measured::{Measured, weighed};
 use catena_plan_alpine::promise::Subject;
 use catena_plan_alpine::tasks::Tasks;
 use catena_plan_alpine::{Alpine, Graph, Options, Promise, Proof, Refusal, solve, weigh};
+use catena_plan_model::check::NOTHING_BPS;
 use catena_plan_model::placement::{Link, Placement};
 use catena_plan_model::problem::{Problem, ServerId};
 
@@ -47,13 +48,14 @@ pub(super) fn bounds(
         let packets = |bps: f64| bps / chain.packet_bits() / workers;
         let planned = placement.rates_bps.get(c).copied().unwrap_or(0.0);
         let most = Some(chain.limit_bps()).filter(|bps| bps.is_finite());
-        let full = most.is_some_and(|most| planned >= most * (1.0 - FULL));
+        // Whom solvers leave nothing of a limit that is nothing has all of it, too, as the check says.
+        let full = most.is_some_and(|most| most > 0.0 && planned + NOTHING_BPS >= most * (1.0 - FULL));
         bounds.push(Bound {
             subject: classes(c),
             bits: chain.packet_bits(),
             least: packets(chain.t_min_bps),
             most: most.map(packets),
-            full: full && planned > 0.0,
+            full,
         });
     }
     for (nic, bps) in about.nics_bps.iter().enumerate() {
