@@ -296,7 +296,7 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
     }
 
     fn is_polled(&self) -> bool {
-        E::ALL_SEE
+        E::WAITS
     }
 
     fn poll(&mut self, cx: &mut Context) {

@@ -476,7 +476,7 @@ static inline void catena_add(struct catena_context *cx, catena_counters counter
     cx->host->add(cx, counters, index, n);
 }
 
-/* Return what is known of a counter: for logs and exports, not for the fate of packets. */
+/* Return what is known of a counter: for logs and exports, not for the fate of packets. Where state is elsewhere it may be old. */
 static inline int64_t catena_read(struct catena_context *cx, catena_counters counters, uint32_t index)
 {
     return cx->host->read(cx, counters, index);

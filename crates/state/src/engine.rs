@@ -4,7 +4,7 @@
 //! ticket, and the use of the ticket in *finish*. Operations whose result nobody reads have one half, and
 //! are non-blocking in every engine by construction. What an owner does to keep its entries in order (sweeps, evictions) needs no
 //! ticket. Every operation is given the packet's
-//! [`Tx`], which knows the packet's logical clock and counts the operations: (clock, object, index)
+//! [`Tx`], which knows the packet's logical clock and counts the operations: (clock, gate, object, index)
 //! is an operation's name in engines that log, replay or order operations. Locally it is nothing.
 
 use std::any::Any;

@@ -45,4 +45,4 @@ pub use shared::{Held, Look, Numbered, Op, Shared};
 pub use shared_map::{Entry, EntryHeld, EntryOp, Place, SharedMap};
 pub use stored::Stored;
 pub use two_keys::{Other, TwoKeyMap};
-pub use tx::{Name, Tx};
+pub use tx::{Name, Pass, Tx};

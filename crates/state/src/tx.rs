@@ -31,11 +31,21 @@ pub struct Tx {
     pub slot: Slot,
 }
 
+/// A packet's pass through a function. One that is turned round, as a translator does between two inside hosts, passes those
+/// in front of that one twice: on the way out and on the way back. These are two passes of one clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pass {
+    /// The packet's logical clock.
+    pub clock: u64,
+    /// The gate by which it comes in.
+    pub gate: u16,
+}
+
 /// The name of an operation on an object: the same whenever its packet is processed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// The packet's logical clock.
-    pub clock: u64,
+    /// Whose it is.
+    pub pass: Pass,
     /// Which of the packet's operations it is, from 0, over all its steps.
     pub index: u32,
 }
@@ -117,7 +127,13 @@ impl Tx {
     pub fn name(&mut self) -> Name {
         let index = self.count;
         self.count += 1;
-        Name { clock: self.clock, index }
+        Name { pass: self.pass(), index }
+    }
+
+    /// Return whose operations they are.
+    #[inline(always)]
+    pub fn pass(&self) -> Pass {
+        Pass { clock: self.clock, gate: self.gate }
     }
 }
 
@@ -182,10 +198,10 @@ mod tests {
     #[test]
     fn operations_are_named_in_order() {
         let mut tx = Tx::new(7, 1000, 1).known_as(3);
-        assert_eq!(tx.name(), Name { clock: 7, index: 0 });
-        assert_eq!(tx.name(), Name { clock: 7, index: 1 });
+        let name = |gate, index| Name { pass: Pass { clock: 7, gate }, index };
+        assert_eq!([tx.name(), tx.name()], [name(1, 0), name(1, 1)]);
         assert_eq!((tx.clock(), tx.now, tx.gate, tx.unit()), (7, 1000, 1, 3));
-        let again = Tx::new(7, 1000, 1).name();
-        assert_eq!(again, Name { clock: 7, index: 0 }, "processed again");
+        assert_eq!(Tx::new(7, 1000, 1).name(), name(1, 0), "processed again");
+        assert_eq!(Tx::new(7, 1000, 0).name(), name(0, 0), "by another gate");
     }
 }

@@ -3,6 +3,7 @@
 use catena_dataplane::module::{Reason, Verdict};
 use catena_packet::Packet;
 use catena_packet::wire::{Seed, ports};
+use catena_state::value::{Admit, Counts, Get};
 use catena_state::{
     Access, Declaration, Delayed, Engine, FlowMap, Intent, Local, Op, Plain, Scope, Share, Shared, Stored, Tx,
     operations,
@@ -157,4 +158,42 @@ fn what_a_later_step_asks_for_is_used_in_the_order_of_packets() {
         harness.end();
     }
     assert!(waited > 100, "packets meet");
+}
+
+const DONE: Declaration = Declaration::shared("done", "packets", Scope::Global, Access::ReadWrite);
+
+/// Has each packet counted before it decides.
+struct Counting<E: Engine> {
+    done: E::Shared<Counts>,
+}
+
+impl<E: Engine> Function<E> for Counting<E> {
+    type Plan = <E::Shared<Counts> as Shared<Counts>>::Ticket<Admit>;
+
+    fn prepare(&mut self, tx: &mut Tx, _packet: &Packet) -> Self::Plan {
+        self.done.want(tx, Admit { index: 0, n: 1, most: i64::MAX })
+    }
+
+    fn finish(&mut self, tx: &mut Tx, _packet: &mut Packet, plan: &mut Self::Plan) -> Step {
+        assert!(self.done.got(tx, plan));
+        Step::Done(Verdict::Gate(0))
+    }
+}
+
+/// Who finds no place to wait has done nothing: it is counted nowhere.
+#[test]
+fn what_a_packet_asks_for_is_not_done_where_it_finds_no_place() {
+    for seed in 0..8 {
+        let mut engine = Delayed::new(Seed::from_number(1), Share::WHOLE, seed).slow(1_000);
+        let done = engine.shared(&DONE, Counts::new(1));
+        let mut harness = Harness::new(Box::new(Runner::new(engine, Counting { done })), 2);
+        let packet = |n| (START, craft(&format!("udp 10.0.0.1:{n} > 192.0.2.9:53")));
+        let mut left = on_delayed(seed, || harness.send(0, &(1..=600).map(packet).collect::<Vec<_>>())).len();
+        left += harness.finish().len();
+        let given_up = harness.drops()["too many wait for their state"];
+        assert!(given_up > 100 && left as u64 + given_up == 600, "seed {seed}: {left} left, {given_up} given up");
+        let counted = harness.module::<Runner<Delayed, Counting<Delayed>>>().function().done.look(Get::at(0));
+        assert_eq!(counted, left as i64, "seed {seed}");
+        harness.end();
+    }
 }

@@ -87,12 +87,12 @@ impl<E: Engine, F: Function<E>> Work<E, F> {
     }
 
     /// Go on as far as results are there, while it `waits` for nobody; returns its fate, if it comes to that. Then its operations are
-    /// committed.
+    /// committed. Of one that finds no place to wait, and has not begun, nothing is sent off: it is given up as if it had never come.
     #[inline(always)]
     fn advance(
         &mut self,
         packet: &mut Packet,
-        came: Option<&Came>,
+        (came, has_place): (Option<&Came>, bool),
         waits: &mut impl FnMut(&mut Self, &Packet, &E) -> bool,
         engine: &mut E,
         function: &mut F,
@@ -103,6 +103,9 @@ impl<E: Engine, F: Function<E>> Work<E, F> {
             let was_issued = self.is_issued;
             if !was_issued {
                 if waits(self, packet, engine) {
+                    return None;
+                }
+                if !has_place && !self.has_begun && !engine.is_ready(&self.tx) {
                     return None;
                 }
                 self.is_issued = true;
@@ -196,6 +199,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                 true => parked.partition_point(|earlier| earlier.packet.meta().clock <= clock),
                 false => parked.len(),
             };
+            let has_place = parked.len() < MOST;
             let verdict = match parked.len() {
                 MOST_BEGUN.. => None,
                 _ => {
@@ -206,7 +210,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
                                 .iter_mut()
                                 .any(|earlier| earlier.verdict.is_none() && work.waits_for(packet, earlier, engine))
                     };
-                    work.advance(&mut packet, None, &mut waits, engine, function)
+                    work.advance(&mut packet, (None, has_place), &mut waits, engine, function)
                 }
             };
             // Nobody else asks for it again.
@@ -319,7 +323,7 @@ impl<E: Engine, F: Function<E>> Parking<E, F> {
             if !(is_new && waiting.len() >= MOST_BEGUN) {
                 self.surely(instance, |parked, engine, function| {
                     let (earlier, rest) = parked.split_at_mut(at);
-                    rest[0].advance(earlier, &waiting, engine, function);
+                    rest[0].advance(earlier, (&waiting, waiting.len() < MOST), engine, function);
                 });
             }
             let parked = &mut self.parked[at];
@@ -425,7 +429,13 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
     }
 
     /// Go on as far as may be, past no `earlier` packet that is `waiting` and must be waited for.
-    fn advance(&mut self, earlier: &mut [Self], waiting: &[usize], engine: &mut E, function: &mut F) {
+    fn advance(
+        &mut self,
+        earlier: &mut [Self],
+        (waiting, has_place): (&[usize], bool),
+        engine: &mut E,
+        function: &mut F,
+    ) {
         let Parked { work, packet, verdict, came, .. } = self;
         if verdict.is_some() {
             // It came to that when it began once more.
@@ -435,7 +445,7 @@ impl<E: Engine, F: Function<E>> Parked<E, F> {
             // There are few.
             waiting.iter().any(|at| work.waits_for(packet, &mut earlier[*at], engine))
         };
-        *verdict = work.advance(packet, came.as_ref(), &mut waits, engine, function);
+        *verdict = work.advance(packet, (came.as_ref(), has_place), &mut waits, engine, function);
     }
 }
 

@@ -466,7 +466,10 @@ fn what_was_built_with_an_earlier_header_is_loaded() {
     let Some(path) = put_build(1, folder.path()) else { return };
     let native = build(&path, &[], &[("name", "earlier")], Share::WHOLE).unwrap();
     let mut bench = Bench::new(native);
-    assert_eq!(bench.mark(b'-', 1), 1 << 16 | 1 << 8 | 1);
+    let mark = bench.mark(b'-', 1);
+    // What it reads of its counter may be old, on engines that are late.
+    assert_eq!(mark >> 8, 1 << 8 | 1);
+    assert!(mark & 255 <= 1, "{mark:x}");
     assert!(bench.end().is_empty());
 }
 

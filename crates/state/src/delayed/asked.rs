@@ -7,6 +7,7 @@ use super::made::Made;
 use super::outlet::Put;
 use super::post::may_meet;
 use crate::engine::Intent;
+use crate::tx::Pass;
 
 /// The promise of a result: by whom it was asked for, and which one it is.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,7 @@ impl Asked {
 /// A packet's operations.
 #[derive(Default)]
 pub(super) struct Operations {
-    pub(super) clock: u64,
+    pub(super) pass: Pass,
     /// The flow, on the way out.
     pub(super) flow: Option<FlowKey>,
     /// Steps begun: 0 in *prepare*.

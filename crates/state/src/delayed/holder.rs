@@ -15,7 +15,7 @@ use crate::looks::{let_look, looked};
 use crate::shared::Held;
 use crate::shared_map::{Entry, SharedMap};
 use crate::stored::{restored, stored};
-use crate::tx::Name;
+use crate::tx::{Name, Pass};
 
 /// What is asked of an object.
 #[derive(Clone, Debug, PartialEq, Hash)]
@@ -114,8 +114,8 @@ impl<K: Key, V: Entry> Object for LocalSharedMap<K, V> {
 
 enum Message {
     Hold(Box<dyn Object>),
-    /// What is asked, in this order; and the clocks of packets of which nothing will come any more.
-    Answer(Vec<Call>, Vec<u64>),
+    /// What is asked, in this order; and the passes of which nothing will come any more.
+    Answer(Vec<Call>, Vec<Pass>),
 }
 
 struct Replies {
@@ -133,8 +133,8 @@ struct Replies {
 struct Objects {
     /// By number, each with the hash of its history.
     objects: Vec<(Box<dyn Object>, u64)>,
-    /// The replies to operations, by their packets' clocks, then by object and index.
-    applied: HashMap<u64, BTreeMap<(usize, u32), Vec<u8>>>,
+    /// The replies to operations, by whose they are, then by object and index.
+    applied: HashMap<Pass, BTreeMap<(usize, u32), Vec<u8>>>,
     /// How often it was asked, and how often it was lost.
     asked: u64,
     lost: u32,
@@ -160,20 +160,20 @@ fn hand_over(object: &mut dyn Object) {
 
 impl Objects {
     /// Do what is asked, in this order: but what has been done before is answered as it was then. Then forget packets.
-    fn answer(&mut self, calls: &[Call], over: &[u64]) -> Vec<Vec<u8>> {
+    fn answer(&mut self, calls: &[Call], over: &[Pass]) -> Vec<Vec<u8>> {
         self.asked += 1;
         if self.asked >= LONGER.saturating_pow(self.lost) {
             self.lost += 1;
             self.objects.iter_mut().for_each(|(object, _)| hand_over(&mut **object));
         }
         let replies = calls.iter().map(|call| self.answer_one(call)).collect();
-        over.iter().for_each(|clock| _ = self.applied.remove(clock));
+        over.iter().for_each(|pass| _ = self.applied.remove(pass));
         replies
     }
 
     fn answer_one(&mut self, call: &Call) -> Vec<u8> {
         let Call { object, name, request } = call;
-        let known = |name: &Name| self.applied.get(&name.clock)?.get(&(*object, name.index));
+        let known = |name: &Name| self.applied.get(&name.pass)?.get(&(*object, name.index));
         if let Some(reply) = name.as_ref().and_then(known) {
             return reply.clone();
         }
@@ -187,8 +187,8 @@ impl Objects {
             }),
         });
         let reply = reply.unwrap_or_else(|| panic!("nobody can do this: {call:?}"));
-        if let Some(Name { clock, index }) = *name {
-            self.applied.entry(clock).or_default().insert((*object, index), reply.clone());
+        if let Some(Name { pass, index }) = *name {
+            self.applied.entry(pass).or_default().insert((*object, index), reply.clone());
         }
         reply
     }
@@ -259,8 +259,8 @@ impl Holder {
         self.hold(Box::new(map))
     }
 
-    /// Do what is asked, in this order; returns the replies. Nothing will come any more of packets that are `over`.
-    pub(super) fn answer(&mut self, calls: Vec<Call>, over: Vec<u64>) -> Vec<Vec<u8>> {
+    /// Do what is asked, in this order; returns the replies. Nothing will come any more of passes that are `over`.
+    pub(super) fn answer(&mut self, calls: Vec<Call>, over: Vec<Pass>) -> Vec<Vec<u8>> {
         match &mut self.place {
             Place::Here(objects) => objects.answer(&calls, &over),
             Place::Elsewhere { requests, replies } => {
@@ -280,8 +280,12 @@ mod tests {
     use crate::value::{Add, Counts, Get};
     use crate::{Numbered, Plain};
 
+    fn pass(clock: u64) -> Pass {
+        Pass { clock, gate: 0 }
+    }
+
     fn call<O: Numbered<Counts> + Plain>(name: Option<(u64, u32)>, op: &O) -> Call {
-        let name = name.map(|(clock, index)| Name { clock, index });
+        let name = name.map(|(clock, index)| Name { pass: pass(clock), index });
         Call { object: 0, name, request: Request::Apply { id: O::ID, op: bytes(op) } }
     }
 
@@ -293,7 +297,8 @@ mod tests {
             let mut sum_after = |names: &[(u64, u32)], over: &[u64]| {
                 let adds = names.iter().map(|name| call(Some(*name), &Add::to(0, 1)));
                 let calls = adds.chain([call(None, &Get::at(0))]).collect();
-                crate::plain::value::<i64>(holder.answer(calls, over.to_vec()).last().unwrap()).unwrap()
+                let over = over.iter().copied().map(pass).collect();
+                crate::plain::value::<i64>(holder.answer(calls, over).last().unwrap()).unwrap()
             };
             assert_eq!(sum_after(&[(7, 0), (7, 1), (8, 0)], &[]), 3);
             assert_eq!(sum_after(&[(7, 1), (7, 0), (8, 1)], &[7]), 4);
@@ -301,7 +306,7 @@ mod tests {
         }
         let mut objects = Objects { objects: vec![(Box::new(One(Counts::new(1))), 0)], ..Objects::default() };
         let calls: Vec<_> = (1..100).map(|clock| call(Some((clock, 0)), &Add::to(0, 1))).collect();
-        objects.answer(&calls, &(1..=99).collect::<Vec<_>>());
+        objects.answer(&calls, &(1..=99).map(pass).collect::<Vec<_>>());
         assert!(objects.applied.is_empty());
     }
 }

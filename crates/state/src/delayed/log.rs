@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::holder::Request;
 use super::made::Made;
-use crate::tx::Name;
+use crate::tx::{Name, Pass};
 
 /// What is done under a name.
 #[derive(Debug, PartialEq)]
@@ -39,20 +39,20 @@ struct Packet {
     steps: u32,
 }
 
-/// What packets have done, by their clocks.
+/// What packets have done, by their passes.
 #[derive(Default)]
-pub(super) struct Log(HashMap<u64, Packet>);
+pub(super) struct Log(HashMap<Pass, Packet>);
 
 /// A packet has done something else under a name than before: to which object.
 pub(super) struct Differs(pub(super) Made);
 
 impl Log {
     fn done(&self, name: Name) -> Option<&Done> {
-        self.0.get(&name.clock)?.done.get(name.index as usize)
+        self.0.get(&name.pass)?.done.get(name.index as usize)
     }
 
     fn done_mut(&mut self, name: Name) -> Option<&mut Done> {
-        self.0.get_mut(&name.clock)?.done.get_mut(name.index as usize)
+        self.0.get_mut(&name.pass)?.done.get_mut(name.index as usize)
     }
 
     /// Return whether something was done under a name.
@@ -62,7 +62,7 @@ impl Log {
 
     /// Return whether *prepare* has asked for all that it asks for, and this was not among it.
     pub(super) fn is_more_than_prepared(&self, name: Name) -> bool {
-        let prepared = self.0.get(&name.clock).and_then(|packet| packet.prepared);
+        let prepared = self.0.get(&name.pass).and_then(|packet| packet.prepared);
         prepared.is_some_and(|count| name.index as usize >= count)
     }
 
@@ -80,7 +80,7 @@ impl Log {
 
     /// Note what was done under the name that comes next.
     pub(super) fn note(&mut self, name: Name, object: Made, what: What, reply: Vec<u8>) {
-        let done = &mut self.0.entry(name.clock).or_default().done;
+        let done = &mut self.0.entry(name.pass).or_default().done;
         debug_assert_eq!(done.len(), name.index as usize, "{object}: operations come one after the other");
         done.push(Done { object, what, reply, left: None });
     }
@@ -106,8 +106,8 @@ impl Log {
     ///
     /// # Errors
     /// It asked for more before.
-    pub(super) fn prepared(&mut self, clock: u64, count: u32) -> Result<(), Differs> {
-        let Some(packet) = self.0.get_mut(&clock) else { return Ok(()) };
+    pub(super) fn prepared(&mut self, pass: Pass, count: u32) -> Result<(), Differs> {
+        let Some(packet) = self.0.get_mut(&pass) else { return Ok(()) };
         let count = count as usize;
         match packet.prepared.replace(count) {
             Some(before) if before > count => Err(Differs(packet.done[count].object)),
@@ -116,28 +116,28 @@ impl Log {
     }
 
     /// Note that a packet's step begins: the first after *prepare* is number 1.
-    pub(super) fn step(&mut self, clock: u64, step: u32) {
-        let packet = self.0.entry(clock).or_default();
+    pub(super) fn step(&mut self, pass: Pass, step: u32) {
+        let packet = self.0.entry(pass).or_default();
         packet.steps = packet.steps.max(step);
     }
 
     /// Return how many steps of a packet had begun.
-    pub(super) fn steps(&self, clock: u64) -> u32 {
-        self.0.get(&clock).map_or(0, |packet| packet.steps)
+    pub(super) fn steps(&self, pass: Pass) -> u32 {
+        self.0.get(&pass).map_or(0, |packet| packet.steps)
     }
 
     /// Forget a packet, which has done so many operations and will do no more.
     ///
     /// # Errors
     /// It did more before.
-    pub(super) fn end(&mut self, clock: u64, count: u32) -> Result<(), Differs> {
+    pub(super) fn end(&mut self, pass: Pass, count: u32) -> Result<(), Differs> {
         let missed =
-            self.0.remove(&clock).and_then(|packet| packet.done.get(count as usize).map(|missed| missed.object));
+            self.0.remove(&pass).and_then(|packet| packet.done.get(count as usize).map(|missed| missed.object));
         missed.map_or(Ok(()), |missed| Err(Differs(missed)))
     }
 
     /// Forget a packet.
-    pub(super) fn forget(&mut self, clock: u64) {
-        self.0.remove(&clock);
+    pub(super) fn forget(&mut self, pass: Pass) {
+        self.0.remove(&pass);
     }
 }

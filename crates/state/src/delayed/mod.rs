@@ -133,7 +133,7 @@ impl Engine for Delayed {
     type Outlet<S: Sink> = DelayedOutlet<S>;
 
     fn begin(&mut self, tx: Tx) -> Tx {
-        let unit = self.watch().begin(tx.clock());
+        let unit = self.watch().begin(tx.pass());
         tx.known_as(unit)
     }
 

@@ -6,6 +6,7 @@ use super::super::Delayed;
 use super::*;
 use crate::declare::Declaration;
 use crate::engine::{Engine, Share};
+use crate::tx::Pass;
 use catena_packet::wire::Seed;
 
 const NOTES: Declaration = Declaration::outlet("notes", "numbers");
@@ -92,7 +93,8 @@ fn what_is_given_up_never_leaves() {
 fn what_comes_twice_is_taken_once() {
     let (engine, outlet) = late(1);
     let put = |clock, index, record: u32| {
-        let put = Put { sink: outlet.number, name: Name { clock, index }, record: bytes(&record) };
+        let put =
+            Put { sink: outlet.number, name: Name { pass: Pass { clock, gate: 0 }, index }, record: bytes(&record) };
         engine.watch().sinks.deliver(&put);
     };
     put(1, 0, 7);

@@ -6,6 +6,7 @@ use catena_packet::random::SplitMix64;
 
 use super::holder::{Call, Holder, Request};
 use super::made::Made;
+use crate::tx::Pass;
 
 /// A result is there after at most so many polls, if nobody says otherwise.
 const MOST_DELAY: u64 = 5;
@@ -44,8 +45,8 @@ pub(super) struct Post {
     applied: Vec<(Option<u64>, Call)>,
     /// Replies that nobody has taken yet, by the operation's number.
     replies: BTreeMap<u64, Vec<u8>>,
-    /// The clocks of those that have ended, and of whom something may still be on its way.
-    ended: Vec<u64>,
+    /// The passes that have ended, and of which something may still be on its way.
+    ended: Vec<Pass>,
     pub(super) holder: Holder,
     /// The poll at which the holder is gone for good.
     pub(super) goes_at: Option<u64>,
@@ -67,8 +68,8 @@ impl Post {
     }
 
     /// Note that no more will be sent off of a packet.
-    pub(super) fn end(&mut self, clock: u64) {
-        self.ended.push(clock);
+    pub(super) fn end(&mut self, pass: Pass) {
+        self.ended.push(pass);
     }
 
     /// Take the reply to an operation that is ready.
@@ -131,9 +132,8 @@ impl Post {
         if self.applied.is_empty() {
             return;
         }
-        let is_coming =
-            |clock: u64| self.sent.iter().any(|sent| sent.call.name.is_some_and(|name| name.clock == clock));
-        let over = self.ended.extract_if(.., |clock| !is_coming(*clock)).collect();
+        let is_coming = |pass: Pass| self.sent.iter().any(|sent| sent.call.name.is_some_and(|name| name.pass == pass));
+        let over = self.ended.extract_if(.., |pass| !is_coming(*pass)).collect();
         let (numbers, calls): (Vec<_>, Vec<_>) = self.applied.drain(..).unzip();
         let replies = numbers.into_iter().zip(self.holder.answer(calls, over));
         self.replies.extend(replies.filter_map(|(number, reply)| Some((number?, reply))));
@@ -143,6 +143,11 @@ impl Post {
     pub(super) fn look(&mut self, object: Made, (number, request): (usize, Request)) -> Vec<u8> {
         self.apply(|sent| sent.object == object);
         self.fetch();
+        self.holder.answer(vec![Call { object: number, name: None, request }], Vec::new()).swap_remove(0)
+    }
+
+    /// Ask the holder of an object something, after what has come to it already.
+    pub(super) fn glance(&mut self, (number, request): (usize, Request)) -> Vec<u8> {
         self.holder.answer(vec![Call { object: number, name: None, request }], Vec::new()).swap_remove(0)
     }
 

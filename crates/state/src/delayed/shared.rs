@@ -48,13 +48,18 @@ impl Remote {
     /// Ask after all that is on its way, and wait.
     #[track_caller]
     fn look<R: Plain>(&self, request: Request) -> R {
-        lock(&self.watch).look(self.object);
-        self.glance(request)
+        let mut watch = lock(&self.watch);
+        watch.look(self.object);
+        read(self.object, &watch.post.look(self.object, (self.number, request)))
     }
 
-    /// The same, whoever is at work.
+    /// The same, but in the middle of a packet's operations before what is on its way has come.
     fn glance<R: Plain>(&self, request: Request) -> R {
-        read(self.object, &lock(&self.watch).post.look(self.object, (self.number, request)))
+        let mut watch = lock(&self.watch);
+        let request = (self.number, request);
+        let reply =
+            if watch.is_at_a_packet() { watch.post.glance(request) } else { watch.post.look(self.object, request) };
+        read(self.object, &reply)
     }
 }
 

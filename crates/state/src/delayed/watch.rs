@@ -18,7 +18,7 @@ use super::uses::Uses;
 use crate::declare::{Declaration, Object};
 use crate::engine::Intent;
 use crate::plain::bytes;
-use crate::tx::{Name, Tx};
+use crate::tx::{Name, Pass, Tx};
 
 /// What *prepare* must not do.
 const ASKS_ELSE: &str = "prepare asks for something else when it is asked again";
@@ -51,12 +51,12 @@ pub(super) struct Watch {
     pub(super) in_prepare: Option<u32>,
     /// The packet that is in a step.
     pub(super) in_step: Option<u32>,
-    /// Who has given names to operations, by its clock.
-    owners: HashMap<u64, u32>,
+    /// Who has given names to operations, by its pass.
+    owners: HashMap<Pass, u32>,
     /// What was done of packets that are on their way.
     log: Log,
-    /// The clock of who was given up last in *prepare*.
-    given_up: Option<u64>,
+    /// The pass of who was given up last in *prepare*.
+    given_up: Option<Pass>,
     /// The shared objects' numbers where they are held, which outlive who made them.
     pub(super) held: Vec<HeldOne>,
     pub(super) sinks: Sinks,
@@ -148,7 +148,7 @@ impl Watch {
     /// All instances are lost, and whatever they had begun. What was done is known.
     pub(super) fn begin_again(&mut self) {
         let lost = std::mem::take(&mut self.open);
-        lost.values().for_each(|lost| _ = self.owners.remove(&lost.clock));
+        lost.values().for_each(|lost| _ = self.owners.remove(&lost.pass));
         self.post.forget_who_waits();
         (self.in_prepare, self.in_step) = (None, None);
         self.objects.clear();
@@ -160,12 +160,12 @@ impl Watch {
         self.next
     }
 
-    pub(super) fn begin(&mut self, clock: u64) -> u32 {
+    pub(super) fn begin(&mut self, pass: Pass) -> u32 {
         self.units += 1;
-        if let Some(given_up) = self.given_up.take().filter(|given_up| *given_up != clock) {
+        if let Some(given_up) = self.given_up.take().filter(|given_up| *given_up != pass) {
             self.log.forget(given_up);
         }
-        self.open.insert(self.units, Operations { clock, ..Operations::default() });
+        self.open.insert(self.units, Operations { pass, ..Operations::default() });
         self.in_prepare = Some(self.units);
         self.units
     }
@@ -179,7 +179,7 @@ impl Watch {
         self.in_prepare.take_if(|packet| *packet == tx.unit());
         self.in_step.take_if(|packet| *packet == tx.unit());
         if self.is_in_prepare(tx)
-            && let Err(Differs(missed)) = self.log.prepared(tx.clock(), tx.operations())
+            && let Err(Differs(missed)) = self.log.prepared(tx.pass(), tx.operations())
         {
             panic!("{missed}: {ASKS_ELSE}");
         }
@@ -189,8 +189,8 @@ impl Watch {
     #[track_caller]
     fn name(&mut self, tx: &mut Tx, object: Made) -> Name {
         let (name, at) = (tx.name(), Location::caller());
-        assert!(name.clock != 0, "{object}: two operations of one name, as clock 0 is no packet's, at {at}");
-        let owner = *self.owners.entry(name.clock).or_insert(tx.unit());
+        assert!(name.pass.clock != 0, "{object}: two operations of one name, as clock 0 is no packet's, at {at}");
+        let owner = *self.owners.entry(name.pass).or_insert(tx.unit());
         assert!(owner == tx.unit(), "{object}: two operations of one name, {name:?}, at {at}");
         self.may_be_lost(name);
         name
@@ -240,7 +240,7 @@ impl Watch {
             operations.step += 1;
             self.in_step = operations.is_issued.then(|| tx.unit());
             if self.crashing.may_be() {
-                self.log.step(tx.clock(), operations.step);
+                self.log.step(tx.pass(), operations.step);
             }
         }
     }
@@ -272,9 +272,9 @@ impl Watch {
     /// lost just before that.
     pub(super) fn commit(&mut self, tx: &Tx) {
         self.in_step = None;
-        self.may_be_lost(Name { clock: tx.clock(), index: tx.operations() });
+        self.may_be_lost(Name { pass: tx.pass(), index: tx.operations() });
         let Some(mut operations) = self.open.remove(&tx.unit()) else { return };
-        if let Err(Differs(missed)) = self.log.end(tx.clock(), tx.operations()) {
+        if let Err(Differs(missed)) = self.log.end(tx.pass(), tx.operations()) {
             panic!("{missed}: {DOES_ELSE}");
         }
         for put in operations.puts.drain(..) {
@@ -295,14 +295,14 @@ impl Watch {
             panic!("{}: nobody has taken the reply of an operation", asked.object);
         }
         if operations.is_sent {
-            self.post.end(tx.clock());
+            self.post.end(tx.pass());
         }
         if operations.step > 0 {
-            self.log.forget(tx.clock());
+            self.log.forget(tx.pass());
         } else if !operations.is_sent {
             // It has done nothing: who comes with its clock is the same packet once more.
-            self.owners.remove(&tx.clock());
-            if let Some(before) = self.given_up.replace(tx.clock()).filter(|before| *before != tx.clock()) {
+            self.owners.remove(&tx.pass());
+            if let Some(before) = self.given_up.replace(tx.pass()).filter(|before| *before != tx.pass()) {
                 self.log.forget(before);
             }
         }
@@ -310,7 +310,7 @@ impl Watch {
 
     /// Return whether a packet's next step had begun when its instance was lost: what it asks for until then was there.
     pub(super) fn has_stepped(&self, tx: &Tx) -> bool {
-        self.open.get(&tx.unit()).is_some_and(|operations| self.log.steps(tx.clock()) > operations.step)
+        self.open.get(&tx.unit()).is_some_and(|operations| self.log.steps(tx.pass()) > operations.step)
     }
 
     /// Send off what a packet has asked for.

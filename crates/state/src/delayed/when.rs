@@ -7,11 +7,16 @@ use super::watch::Watch;
 use crate::tx::Tx;
 
 impl Watch {
+    /// Return whether a packet is in *prepare* or in a step.
+    pub(super) fn is_at_a_packet(&self) -> bool {
+        self.in_prepare.is_some() || self.in_step.is_some()
+    }
+
     /// Look whether an object may be looked at now: not in the middle of a packet's operations, as its fate must not depend on what is
     /// known here. An event may: a command that shows what there is.
     #[track_caller]
     pub(super) fn look(&self, object: Made) {
-        if self.in_prepare.is_some() || self.in_step.is_some() {
+        if self.is_at_a_packet() {
             panic!("{object}: looked at for a packet's fate, at {}", Location::caller());
         }
     }
