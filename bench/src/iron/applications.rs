@@ -9,6 +9,7 @@ use catena_isolation::scene::turn::{Times, Traffic, Turn, Way};
 use catena_isolation::scene::{PREFIX, Scene, SceneError};
 use catena_records::record::{Record, median};
 
+use super::over;
 use super::{ACT, Options, QUOTAS};
 
 /// What victims may lose on the average, with enforcement.
@@ -139,7 +140,7 @@ fn factors(
     for _ in 0..options.rounds {
         let play = |turn, before| {
             let seen =
-                scene.turn(traffic, turn, Times { before: Duration::from_millis(before), measured }, || false)?;
+                scene.turn(traffic, turn, Times { before: Duration::from_millis(before), measured }, over::is_over)?;
             Ok::<_, SceneError>((seen.work, seen.status.gap * 100.0))
         };
         let (calm, _) = play(Turn::Calm, 1200)?;

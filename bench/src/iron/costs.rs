@@ -9,6 +9,7 @@ use catena_isolation::scene::turn::{Times, Traffic, Turn, Way};
 use catena_isolation::scene::{Scene, SceneError};
 use catena_records::record::{Record, median};
 
+use super::over;
 use super::{ACT, Options};
 
 /// Datagrams a second: fewer than the receiver can take.
@@ -88,7 +89,7 @@ fn measure(options: &Options, kind: &Kind) -> Result<(Vec<f64>, f64), SceneError
     let times = Times { before: Duration::from_millis(300), measured: options.measured };
     let (mut costs, mut gap) = (Vec::new(), 0.0_f64);
     for _ in 0..options.rounds {
-        let seen = scene.turn(traffic, Turn::Without, times, || false)?;
+        let seen = scene.turn(traffic, Turn::Without, times, over::is_over)?;
         let receiver = scene.containers()[1].cgroup();
         let row = seen.status.cgroups.iter().find(|row| row.name == receiver);
         let seen_of = |row: &Row| Some(row.softirq_ns? as f64 / 1e3 / row.packets?.max(1) as f64);

@@ -8,6 +8,7 @@ use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn, Way};
 use catena_isolation::scene::{Scene, SceneError};
 use catena_records::record::{Record, median};
 
+use super::over;
 use super::{ACT, Options, QUOTAS};
 
 /// Of the figure: the victim and seven that receive.
@@ -62,7 +63,7 @@ fn measure(options: &Options, name: &str, rate: u32) -> Result<Vec<Record>, Scen
     for _ in 0..options.rounds {
         let play = |turn, before| {
             let times = Times { before: Duration::from_millis(before), measured: options.measured };
-            scene.turn(traffic, turn, times, || false)
+            scene.turn(traffic, turn, times, over::is_over)
         };
         let calm = play(Turn::Calm, 1200)?.work;
         for ((turn, before), samples) in TURNS.into_iter().zip(&mut samples) {

@@ -7,6 +7,7 @@ use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn, Way};
 use catena_isolation::scene::{Scene, SceneError};
 use catena_records::record::{Record, median};
 
+use super::over;
 use super::{ACT, Options};
 
 /// Of the figure: three containers, in percent of the core.
@@ -66,7 +67,7 @@ fn rounds(
     }
     let mut samples = Vec::new();
     for _ in 0..options.rounds {
-        samples.push(number(&scene, &scene.turn(traffic, turn, times(options), || false)?));
+        samples.push(number(&scene, &scene.turn(traffic, turn, times(options), over::is_over)?));
     }
     Ok(median(&mut samples))
 }
@@ -113,7 +114,7 @@ fn limited(options: &Options, enforced: Turn, keeps: bool) -> Result<Record, Sce
             if keeps {
                 scene.keep(1)?;
             }
-            let seen = scene.turn(traffic, turn, times(options), || false)?;
+            let seen = scene.turn(traffic, turn, times(options), over::is_over)?;
             Ok::<_, SceneError>((seen.received, seen.cost(scene.containers()[1].cgroup())))
         };
         let (without, took) = play(PLENTY, Turn::Without)?;

@@ -14,6 +14,7 @@ mod cases;
 mod costs;
 mod dropping;
 mod limits;
+mod over;
 mod tracing;
 
 use std::path::PathBuf;
@@ -75,6 +76,7 @@ fn run() -> Result<(), String> {
             _ => return Err(format!("unknown option {name}; expected --rounds, --measured, --only or --output")),
         }
     }
+    over::listen();
     // As the work of enforcement on another core is nobody's traffic; processes of a scene choose their own.
     actor::pin(OUTSIDE).map_err(|error| format!("CPU {OUTSIDE}: {error}"))?;
     let mut records = Vec::new();
@@ -127,7 +129,7 @@ fn measure(case: &Case, options: &Options) -> Result<[Record; 2], Skipped> {
         let mut calm = 0.0;
         for (number, (turn, before)) in turns.into_iter().enumerate() {
             let times = Times { before: Duration::from_millis(before), measured: options.measured };
-            let seen = scene.turn(case.traffic, turn, times, || false).map_err(failed)?;
+            let seen = scene.turn(case.traffic, turn, times, over::is_over).map_err(failed)?;
             let Some(number) = number.checked_sub(1) else {
                 calm = seen.work;
                 continue;
