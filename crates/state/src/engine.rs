@@ -412,10 +412,10 @@ pub trait FlowMap<K: Key, V: Plain>: Send {
     fn take_marked(&mut self, tx: &mut Tx) -> Option<(K, V)>;
 
     /// Take out all entries of some slots, which go to another instance; those that are marked come last, in the order of their
-    /// marks. Where entries are not kept by who owns them, none has to go.
+    /// marks. Wherever they are kept, `each` hears of them, as other objects follow them; nothing where no slots move.
     fn leave(&mut self, _slots: &SlotSet, _each: impl FnMut(Moved<K, V>)) {}
 
-    /// Take in an entry of another instance's. Where none has to go, none comes.
+    /// Take in an entry of another instance's. Where no slots move, none comes.
     ///
     /// # Errors
     /// [`Full`] where it finds no room: there is some for all that all instances may have, if the engine was made so.
