@@ -250,11 +250,18 @@ fn rack(ports: &Ports, workers: u32) -> Rack {
         cores_per_socket: workers,
         steering_cores: 0,
         shared: true,
-        clock_hz: clock::hertz() as f64,
+        clock_hz: whole_megahertz(clock::hertz()),
         nics: vec![nic],
         smart_nics: Vec::new(),
     };
     Rack { name: "this machine".to_owned(), servers: vec![server], switch: None, packet_bytes: PACKET_BYTES }
+}
+
+/// A clock is measured anew by each process, to some kHz. What is planned by it must be the same for all of them, whatever is rounded on
+/// the way: so it is taken to a MHz.
+fn whole_megahertz(hertz: u64) -> f64 {
+    const MHZ: f64 = 1e6;
+    (hertz as f64 / MHZ).round().max(1.0) * MHZ
 }
 
 /// Bits per second that come by the port that packets come in by.
@@ -270,4 +277,15 @@ fn speed(port: &Port) -> f64 {
     // Some say nothing, some that they do not know: -1.
     let megabits = megabits.ok().and_then(|text| text.trim().parse::<f64>().ok()).filter(|megabits| *megabits > 0.0);
     megabits.map_or(PORT_BPS, |megabits| megabits * 1e6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_megahertz;
+
+    #[test]
+    fn a_clock_that_two_processes_measure_is_one() {
+        assert!([2_100_000_234, 2_099_987_530].iter().all(|hertz| whole_megahertz(*hertz) == 2.1e9));
+        assert!(whole_megahertz(2_445_600_000) > whole_megahertz(2_445_400_000) && whole_megahertz(0) > 0.0);
+    }
 }
