@@ -46,7 +46,10 @@ fn what_did_not_come_is_not_what_is_off() {
         report["planned"][of].as_array().expect("rows").iter().map(|row| row["note"].clone()).collect()
     };
     assert_eq!(notes(&few, "chains"), ["all that came", "all that came"]);
-    assert!(notes(&few, "functions").iter().all(|note| note == "few packets"), "{few}");
+    for of in ["functions", "framework"] {
+        let notes = notes(&few, of);
+        assert!(!notes.is_empty() && notes.iter().all(|note| note == "few packets"), "{of}: {few}");
+    }
     let many = run("gen:flows=200,size=512,proto=udp:1+tcp:1,count=400000");
     assert_eq!(notes(&many, "chains")[0], Value::Null, "a waits for b, and loses packets: {many}");
     assert_eq!(notes(&many, "functions").last(), Some(&Value::Null), "{many}");
@@ -165,6 +168,27 @@ fn a_plan_for_other_chains_or_of_another_kind_is_refused() {
     );
     assert!(planned.status.success(), "{}", text(&planned.stderr));
     assert!(run("two.catena", "capped.json").contains("lets chain b have more than the plan does"));
+    // A promise that the plan alone has would be served before what the file says.
+    for (promise, what) in [("promise 1Mbps..", "t_min"), ("promise within 100ms", "d_max")] {
+        written("less.catena", CHAINS.replace("for rest {", &format!("for rest {{ {promise}")));
+        let plan = ["plan", "less.catena", "--rack", "rack.toml", "--profile", "none", "--output", "less.json"];
+        let planned = catena(&path, &plan);
+        assert!(planned.status.success(), "{}", text(&planned.stderr));
+        let said = run("two.catena", "less.json");
+        assert!(said.contains("keeps a promise of chain b that the file does not make"), "{what}: {said}");
+    }
+    let branch = |part: &str| format!("]) -> [ \"tcp port 9\" ~ {part}: Monitor(), else: ]");
+    let parts = |part: &str| CHAINS.replace("]) -> Monitor()", &branch(part));
+    written("parts.catena", parts("30%"));
+    let plan = ["plan", "parts.catena", "--rack", "rack.toml", "--profile", "none", "--output", "parts.json"];
+    let planned = catena(&path, &plan);
+    assert!(planned.status.success(), "{}", text(&planned.stderr));
+    written("parts.catena", parts("40%"));
+    let said = run("parts.catena", "parts.json");
+    assert!(
+        said.contains("other parts of the packets of chain a: 0.3 go from acl to monitor, by the file 0.4 do"),
+        "{said}"
+    );
     let other = |name: &str, from: &str, to: &str| {
         written(name, CHAINS.replace(from, to));
         let said = run(name, "plan.json");

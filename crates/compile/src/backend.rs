@@ -1,8 +1,8 @@
 //! From a plan to what each of its devices needs.
 //!
 //! A [`Backend`] does that for one kind of device: it sees the policy, the whole plan and which device it is asked for, and
-//! nobody else needs to know what it makes. [`lower`] asks, for each device that takes part, the one that can: also a switch that only
-//! leads packets from device to device.
+//! nobody else needs to know what it makes. [`lower`] asks, for each device that takes part, the one of its kind: also a switch that only
+//! leads packets from device to device. Two of a kind are refused, for the second would never be asked.
 //! [`OnHost`] is the one for servers. It makes a server do whole chains: where parts of a chain are on other devices, these have what they
 //! need, and the server is refused.
 
@@ -118,6 +118,8 @@ pub enum Unlowered {
         /// Its kind.
         device: Device,
     },
+    /// Two make something for devices of this kind.
+    TwoBackends(Device),
     /// The server runs parts of chains, whose packets would come from and go to other devices.
     Partly {
         /// Its name.
@@ -143,6 +145,13 @@ impl Display for Unlowered {
                 let a = if *device == Device::OpenFlowSwitch { "an" } else { "a" };
                 write!(f, "{on} takes part, which is {a} {device}, and nothing is made for those yet")
             }
+            Unlowered::TwoBackends(device) => {
+                let a = if *device == Device::OpenFlowSwitch { "an" } else { "a" };
+                write!(
+                    f,
+                    "two back ends make what {a} {device} needs: leave one of them out, for each kind of device has one"
+                )
+            }
             Unlowered::Partly { on, why } => {
                 write!(f, "{on} is planned to run parts of chains ({why}), and nothing joins devices yet")
             }
@@ -156,12 +165,16 @@ impl Display for Unlowered {
 
 impl std::error::Error for Unlowered {}
 
-/// Make what the devices of a plan need, each by the first back end of its kind.
+/// Make what the devices of a plan need, each by the back end of its kind.
 ///
 /// # Errors
-/// The first device for which nothing can be made.
+/// The first device for which nothing can be made; or that two back ends are of one kind.
 pub fn lower(policy: &PolicyGraph, plan: &Plan, backends: &[&dyn Backend]) -> Result<Artifacts, Unlowered> {
     let deployment = plan.deployment.as_ref().ok_or(Unlowered::NothingRuns)?;
+    let kinds: Vec<Device> = backends.iter().map(|backend| backend.device()).collect();
+    if let Some((_, twice)) = kinds.iter().enumerate().find(|(n, kind)| kinds[..*n].contains(kind)) {
+        return Err(Unlowered::TwoBackends(*twice));
+    }
     let mut made = Artifacts::default();
     for Holds { on, device, .. } in &deployment.devices {
         let backend = backends.iter().find(|backend| backend.device() == *device);

@@ -180,8 +180,7 @@ impl Planned {
                 };
                 if let Some(cycles) = function.cycles {
                     let name = module(&chain.name, &function.name);
-                    let few = (row.packets < FEW).then_some("few packets");
-                    functions.push(Residual { note: few, ..Residual::new(name, cycles, row.cycles_per_packet) });
+                    functions.push(Residual::new(name, cycles, row.cycles_per_packet).of(row.packets));
                 }
             }
             // What is planned is what enters a chain: what its first functions take in, behind a queue.
@@ -199,10 +198,11 @@ impl Planned {
         if let Some(tasks) = self.tasks() {
             let (spent, queues) = report.in_and_out();
             let name = if queues > 0.0 { "in and out, and queues" } else { "in and out" };
-            framework.push(Residual::new(name.to_owned(), tasks.port_cycles + tasks.queue_cycles * queues, spent));
+            let planned = tasks.port_cycles + tasks.queue_cycles * queues;
+            framework.push(Residual::new(name.to_owned(), planned, spent).of(report.input.packets));
             if let Some(row) = report.module(CLASSIFY).filter(|_| tasks.classify_cycles > 0.0) {
                 let name = "finding the chain".to_owned();
-                framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet));
+                framework.push(Residual::new(name, tasks.classify_cycles, row.cycles_per_packet).of(row.packets));
             }
         }
         Comparison { functions, framework, chains, weighed }
@@ -265,17 +265,28 @@ pub fn why_no_tasks(plan: &Plan) -> Option<String> {
     }
 }
 
-/// Whether a chain is the one that was planned: its functions in their order, and no promise that the plan does not keep.
+/// Whether a chain is the one that was planned: its functions in their order, the parts of its packets that go each way, and its promises.
 fn same_chain(planned: &ChainPlan, written: &catena_policy::Chain) -> Result<(), Failure> {
     let name = &written.name;
     let functions = planned.functions.iter().map(|function| (&function.name, &function.function));
     if !functions.eq(written.nodes.iter().map(|node| (&node.name, &node.function))) {
         return Err(format!("the plan is for other functions than chain {name} has: plan the file again").into());
     }
-    let edges = planned.edges.iter().map(|edge| (edge.from, edge.to));
-    if !edges.eq(shares::of(written).edges.iter().map(|&(from, to, _)| (from, to))) {
+    let edges = shares::of(written).edges;
+    let ends = planned.edges.iter().map(|edge| (edge.from, edge.to));
+    if !ends.eq(edges.iter().map(|&(from, to, _)| (from, to))) {
         let what = format!("the plan is for another order of functions than chain {name} has: plan the file again");
         return Err(what.into());
+    }
+    let other = planned.edges.iter().zip(&edges).find(|(edge, (.., share))| edge.share != *share);
+    if let Some((edge, &(from, to, share))) = other {
+        let [from, to] = [from, to].map(|node| &written.nodes[node].name);
+        return Err(format!(
+            "the plan is for other parts of the packets of chain {name}: {} go from {from} to {to}, by the file {share} do; \
+             plan it again",
+            edge.share
+        )
+        .into());
     }
     let promise = &written.promise;
     let most = |planned: Option<f64>, written: Option<f64>| match written {
@@ -284,8 +295,15 @@ fn same_chain(planned: &ChainPlan, written: &catena_policy::Chain) -> Result<(),
     };
     let bps = promise.t_max_bps.map(|bps| bps as f64);
     let ns = promise.d_max_ns.map(|ns| ns as f64);
-    if planned.t_min_bps < promise.t_min_bps as f64 || !most(planned.d_max_ns, ns) {
+    let t_min = promise.t_min_bps as f64;
+    if planned.t_min_bps < t_min || !most(planned.d_max_ns, ns) {
         return Err(format!("the file promises more of chain {name} than the plan keeps: plan it again").into());
+    }
+    // What is promised is served before all else: a promise that the file has not would take from other chains.
+    if planned.t_min_bps > t_min || planned.d_max_ns != ns {
+        return Err(
+            format!("the plan keeps a promise of chain {name} that the file does not make: plan it again").into()
+        );
     }
     if !most(planned.t_max_bps, bps) {
         return Err(format!("the file lets chain {name} have less than the plan does: plan it again").into());
@@ -326,13 +344,18 @@ pub struct Residual {
     pub note: Option<&'static str>,
 }
 
-/// Of fewer packets a function's first ones are a good part, which cost many times as much.
+/// Of fewer packets the first ones are a good part, which cost many times as much.
 const FEW: u64 = 10_000;
 
 impl Residual {
     fn new(name: String, planned: f64, measured: f64) -> Residual {
         let residual = if planned > 0.0 { (measured - planned) / planned } else { 0.0 };
         Residual { name, planned, measured, residual, note: None }
+    }
+
+    /// The same, measured of so many packets.
+    fn of(self, packets: u64) -> Residual {
+        Residual { note: (packets < FEW).then_some("few packets"), ..self }
     }
 }
 

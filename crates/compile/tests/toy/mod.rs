@@ -117,6 +117,18 @@ fn a_back_end_is_added_in_one_folder() {
 }
 
 #[test]
+fn two_back_ends_of_a_kind_are_refused_by_name() {
+    let (policy, plan) = planned(FILE, Strategy::HwPreferred);
+    let why = |backends: &[&dyn Backend]| lower(&policy, &plan, backends).err().map(|why| why.to_string());
+    assert_eq!(why(&[&OnHost::default(), &ToySwitch]), None);
+    let two = "two back ends make what a P4 switch needs: leave one of them out, for each kind of device has one";
+    assert_eq!(why(&[&ToySwitch, &OnHost::default(), &ToySwitch]).as_deref(), Some(two));
+    // Also where no such device takes part.
+    let two = "two back ends make what a server needs: leave one of them out, for each kind of device has one";
+    assert_eq!(why(&[&OnHost::default(), &ToySwitch, &OnHost::default()]).as_deref(), Some(two));
+}
+
+#[test]
 fn parts_of_chains_on_servers_are_refused_by_name() {
     let (policy, plan) = planned(FILE, Strategy::SwPreferred);
     let why = lower(&policy, &plan, &[&OnHost::default(), &ToySwitch]).err().expect("devices are not joined");

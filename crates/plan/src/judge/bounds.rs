@@ -9,8 +9,11 @@ use catena_plan_model::relation::Relation;
 
 /// From this part of it on, a limit is reached.
 const REACHED: f64 = 1.0 - 1e-5;
-/// From this part on, nobody can take it for one that is not.
-const SURELY: f64 = 1.0 - 1e-8;
+/// From this part on, nobody can take it for one that is not: plans are made with 1 − 10⁻⁶, and sums round.
+const SURELY: f64 = 1.0 - 5e-7;
+
+/// Cores that nobody can use: solvers leave a little of what they fill.
+const NOTHING: f64 = 5e-7;
 
 /// A limit of a chain: what it is called, and whether it is surely reached.
 type Limit = (String, bool);
@@ -130,8 +133,11 @@ impl Judge<'_> {
             let functions = group.nodes.iter().map(|node| about.nodes[*node].name.clone()).collect();
             let bound = Bound::Cores { server: server.name.clone(), functions, cores: 0.0, limit: CoreLimit::Spare };
             let cycles = self.report.subgroups[n];
-            // A part of a shared core is as large as its rate needs.
-            limits.push((called(&bound), !server.shared && rate > 2.0 && full(cycles.used, cycles.available)));
+            // A part of a shared core is as large as its rate needs, and could be larger: but where the server has no more, or the functions may
+            // have no second core.
+            let one = !self.report.replicable[n] && group.cores >= 1.0;
+            let ends = !server.shared || one || self.report.cores[group.server].slack() <= NOTHING;
+            limits.push((called(&bound), ends && rate > 2.0 && full(cycles.used, cycles.available)));
         }
         let direct: f64 = about.nodes.iter().fold(1.0, |rest, node| rest - node.entry);
         for ((server, link, carried), says) in self.report.links.iter().zip(&self.plan.links) {
@@ -190,5 +196,36 @@ fn called(bound: &Bound) -> String {
         Bound::Relation { text } => format!("relation `{text}`"),
         Bound::Switch { switch, .. } => format!("switch {switch}"),
         Bound::SmartNic { smart_nic } => format!("SmartNIC {smart_nic}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::whole_tests::{drawn, two};
+    use crate::plan::{Bound, Plan};
+
+    #[test]
+    fn what_keeps_a_chain_on_full_cores_from_more_is_not_left_out() {
+        let (mut cores, mut others) = (0, 0);
+        let wholes = (0..40).map(|seed| drawn(seed).planned(false));
+        let twos = [["", ""], ["promise 1Gbps..", "promise 2Gbps.."], ["promise 3Gbps..", ""]]
+            .map(|promises| two(promises, ""));
+        for plan in wholes.chain(twos).filter(|plan| plan.placement.is_some()) {
+            let honest = serde_json::to_value(&plan).expect("JSON");
+            for (id, chain) in plan.chains.iter().enumerate().filter(|(_, chain)| !chain.bounds.is_empty()) {
+                let mut lying = honest.clone();
+                lying["chains"][id]["bounds"] = json!([]);
+                let why = Plan::from_json(&lying.to_string()).err().unwrap_or_default();
+                let told = why.contains(&format!("chains[{id}].bounds: it is kept from carrying more by "));
+                assert!(told, "{:?} of {}, which carries {}: {why}", chain.bounds, chain.name, chain.rate_bps);
+                match chain.bounds[..] {
+                    [Bound::Cores { .. }] => cores += 1,
+                    _ => others += 1,
+                }
+            }
+        }
+        assert!(cores > 2 && others > 5, "{cores} by cores alone, {others} by others");
     }
 }

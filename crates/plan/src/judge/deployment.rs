@@ -73,22 +73,21 @@ impl Judge<'_> {
                     continue;
                 };
                 self.same(format!("deployment.segments: device of {name}"), &segment.device, &function.device);
-                let said: BTreeSet<&String> = segment.functions.iter().collect();
-                self.same(format!("deployment.segments: who runs with {name}"), &said, &together.iter().collect());
+                self.same(format!("deployment.segments: who runs with {name}"), &segment.functions, together);
             }
         }
         self.same("deployment.segments: functions", &seen.len(), &planned);
     }
 
-    /// The functions of a chain that run to completion with each, itself included: by the chain's nodes.
-    fn together(&self, chain: usize) -> Vec<BTreeSet<String>> {
+    /// The functions of a chain that run to completion with each, itself included, in the chain's order: by the chain's nodes.
+    fn together(&self, chain: usize) -> Vec<Vec<String>> {
         let (sites, about) = (&self.placement.sites[chain], &self.problem.chains[chain]);
         let mut near = vec![Vec::new(); about.nodes.len()];
         for edge in about.edges.iter().filter(|edge| sites[edge.from] == sites[edge.to]) {
             near[edge.from].push(edge.to);
             near[edge.to].push(edge.from);
         }
-        let mut sets: Vec<BTreeSet<String>> = vec![BTreeSet::new(); about.nodes.len()];
+        let mut sets: Vec<Vec<String>> = vec![Vec::new(); about.nodes.len()];
         for first in 0..about.nodes.len() {
             if !sets[first].is_empty() {
                 continue;
@@ -97,7 +96,7 @@ impl Judge<'_> {
             while let Some(node) = open.pop() {
                 open.extend(near[node].iter().filter(|next| found.insert(**next)));
             }
-            let names: BTreeSet<String> =
+            let names: Vec<String> =
                 found.iter().map(|node| format!("{}/{}", about.name, about.nodes[*node].name)).collect();
             found.into_iter().for_each(|node| sets[node].clone_from(&names));
         }
@@ -149,11 +148,21 @@ impl Judge<'_> {
     /// A worker that runs whole chains has the same flows of all.
     fn of_workers(&mut self, says: &Deployment) {
         for server in self.plan.servers.iter().filter(|server| server.tasks.is_some()) {
+            let mut sizes = Vec::new();
             for worker in &server.workers {
                 let own = says.instances.iter().filter(|i| i.on == server.name && i.core == Some(worker.core));
-                let slots: BTreeSet<String> = own.map(|instance| instance.slots.to_string()).collect();
+                let own: Vec<&Slots> = own.map(|instance| &instance.slots).collect();
+                let sets: BTreeSet<String> = own.iter().map(|slots| slots.to_string()).collect();
                 let at = format!("deployment.instances on core {} of {}: sets of slots", worker.core, server.name);
-                self.same(at, &slots.len(), &1);
+                self.same(at, &sets.len(), &1);
+                sizes.extend(own.first().map(|slots| slots.len()));
+            }
+            // What a chain gets is forecast for workers of which each has as much of it, and so are the limits in their trees.
+            if let (Some(least), Some(most)) = (sizes.iter().min(), sizes.iter().max())
+                && most - least > 1
+            {
+                let what = format!("a worker has {most} slots, and another one {least}: all have as many, but for one");
+                self.wrong(format!("deployment.instances on {}", server.name), what);
             }
         }
     }

@@ -6,6 +6,7 @@ use super::tests::{drawn, explained};
 use super::whole_tests;
 use crate::delta::{Delta, Step};
 use crate::deployment::Before;
+use crate::deployment::ranges::Slots;
 use crate::plan::Plan;
 use catena_plan_lemur::{Strategy, place};
 use catena_plan_model::switch::for_problem;
@@ -23,6 +24,38 @@ fn one_of_several(plan: &Value) -> Option<usize> {
     (0..all.len()).find(|n| all.iter().filter(|other| other["segment"] == all[*n]["segment"]).count() > 1)
 }
 
+/// Where workers run whole chains, give the first worker one slot of the last one's, in all segments; false: there are no two such workers.
+fn more_for_the_first(plan: &mut Value) -> bool {
+    let cores: Vec<Value> =
+        match plan["servers"].as_array().and_then(|all| all.iter().find(|one| one["tasks"].is_object())) {
+            Some(server) => {
+                server["workers"].as_array().into_iter().flatten().map(|worker| worker["core"].clone()).collect()
+            }
+            None => return false,
+        };
+    let [first, .., last] = &cores[..] else { return false };
+    let instances = plan.pointer_mut("/deployment/instances").and_then(Value::as_array_mut).into_iter().flatten();
+    let (mut changed, mut given) = (false, None);
+    let mut all: Vec<(&mut Value, Vec<u16>)> = instances
+        .map(|instance| {
+            let slots: Slots = instance["slots"].as_str().and_then(|text| text.parse().ok()).expect("slots");
+            let numbers = slots.iter().collect();
+            (instance, numbers)
+        })
+        .collect();
+    for (_, slots) in all.iter_mut().filter(|(instance, _)| instance["core"] == *last) {
+        given = slots.pop();
+    }
+    for (instance, mut slots) in all {
+        if instance["core"] == *first {
+            slots.extend(given);
+            changed = true;
+        }
+        instance["slots"] = json!(Slots::of(slots));
+    }
+    changed
+}
+
 /// A table that is held by a device: where.
 fn a_table(plan: &Value) -> Option<String> {
     let devices = plan["deployment"]["devices"].as_array()?;
@@ -35,7 +68,7 @@ fn shorten(plan: &mut Value, pointer: &str) -> bool {
     plan.pointer_mut(pointer).and_then(Value::as_array_mut).and_then(Vec::pop).is_some()
 }
 
-const LIES: [Lie; 65] = [
+const LIES: [Lie; 67] = [
     ("a device that holds nothing", |plan| shorten(plan, "/deployment/devices")),
     ("a device of another kind", |plan| put(plan, "/deployment/devices/0/device", json!("plain_switch"))),
     ("a server with another schedule", |plan| {
@@ -122,6 +155,15 @@ const LIES: [Lie; 65] = [
     ("flows that two have", |plan| {
         let Some(n) = one_of_several(plan) else { return false };
         put(plan, &format!("/deployment/instances/{n}/slots"), json!("0-4095"))
+    }),
+    ("workers of which one has a flow more than its part", |plan| more_for_the_first(plan)),
+    ("functions in another order", |plan| {
+        let segments = plan.pointer_mut("/deployment/segments").and_then(Value::as_array_mut).into_iter().flatten();
+        let mut functions = segments.filter_map(|segment| segment["functions"].as_array_mut());
+        functions.find(|all| all.len() > 1).is_some_and(|all| {
+            all.reverse();
+            true
+        })
     }),
     ("a function that is nowhere", |plan| {
         let functions = plan.pointer_mut("/deployment/segments/0/functions").and_then(Value::as_array_mut);

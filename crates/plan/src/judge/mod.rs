@@ -115,6 +115,12 @@ fn altered(place: &str) -> Fault {
     Fault::Wrong { place: place.to_owned(), what: what.to_owned() }
 }
 
+/// The chains and classes of a ratio of this kind; None: it is of another.
+fn subjects<'a>(text: &'a str, kind: &str) -> Option<Vec<&'a str>> {
+    let (subjects, _) = text.strip_prefix(kind)?.split_once(" = ")?;
+    Some(subjects.split(" : ").collect())
+}
+
 /// A plan whose placement the checker found no fault with.
 struct Judge<'a> {
     plan: &'a Plan,
@@ -163,17 +169,34 @@ impl Judge<'_> {
         let Some(policy) = &plan.policy else { return self.packets() };
         let names = |policy: &crate::policy::Policy| policy.chains.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
         let chains: Vec<String> = problem.chains.iter().map(|chain| chain.name.clone()).collect();
-        if let Some(made) = &plan.made_of {
-            self.same("made_of.policy", &made.policy, &MadeOf::policy(policy, problem));
+        // What it should be is not said: that would only help whoever wrote another policy into the plan.
+        if plan.made_of.as_ref().is_some_and(|made| made.policy != MadeOf::policy(policy, problem)) {
+            self.faults.push(altered("made_of.policy"));
         }
         self.same("policy.chains", &names(policy), &chains);
+        self.relations(&policy.relations);
+        self.packets();
+    }
+
+    /// The relations of the file are those that were planned, and those of which it is known that nothing holds them.
+    fn relations(&mut self, written: &[String]) {
+        let problem = self.problem;
         let related = problem.relations.iter().map(Relation::text).filter(|text| !text.is_empty());
-        for text in related.chain(problem.unseen.iter().map(String::as_str)) {
-            if !policy.relations.iter().any(|relation| relation == text) {
+        let known: Vec<&str> = related.chain(problem.unseen.iter().map(String::as_str)).collect();
+        for text in &known {
+            if !written.iter().any(|relation| relation == text) {
                 self.wrong("policy.relations", format!("`{text}` was planned, and is not there"));
             }
         }
-        self.packets();
+        // A ratio of cycles or packets says more than a share of what is left, which is then not planned.
+        let ratios = known.iter().filter_map(|text| subjects(text, "cpu ").or_else(|| subjects(text, "throughput ")));
+        let told: Vec<&str> = ratios.flatten().collect();
+        for text in written.iter().filter(|text| !known.contains(&text.as_str())) {
+            let is_told = subjects(text, "share ").is_some_and(|all| all.iter().any(|own| told.contains(own)));
+            if !is_told {
+                self.wrong("policy.relations", format!("`{text}` is there, and was not planned"));
+            }
+        }
     }
 
     fn packets(&mut self) {

@@ -192,10 +192,15 @@ pub(super) fn two(promises: [&str; 2], relation: &str) -> Plan {
          chain x for a {{ {} in -> ACL() -> out }}\nchain y for b {{ {} in -> ACL() -> out }}\n{relation}\n",
         promises[0], promises[1]
     );
+    on_two_cores(&file)
+}
+
+/// The plan of a file for this machine.
+pub(super) fn on_two_cores(file: &str) -> Plan {
     let rack = "name = \"one\"\npacket_bytes = 512\n[[server]]\nname = \"s\"\ncores = 2\nsteering_cores = 0\nshared = true\n\
                 clock = \"2.5GHz\"\nnics = [\"40Gbps\"]\n";
     let rack = rack::parse(rack, &[]).rack.expect("a rack");
-    of(file, rack, Objective::Marginal, Tasks::FewestTasks).planned(true)
+    of(file.to_owned(), rack, Objective::Marginal, Tasks::FewestTasks).planned(true)
 }
 
 /// Where ways part and do not meet again, packets of one class leave at several places.

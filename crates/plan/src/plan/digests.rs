@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, ServerPlan, Verdict};
+use super::{MadeOf, Plan, ServerPlan, Verdict};
 use crate::policy::fnv_of;
 use catena_plan_model::problem::Problem;
 
@@ -27,15 +27,15 @@ pub struct Digests {
     pub numbered: String,
     /// Of who decided.
     pub strategy: String,
-    /// Of the digests of rack and profile, which whoever reads a plan does not have beside it.
+    /// Of the policy, and of the digests that it, rack and profile have: whoever reads a plan has none of them beside it.
     pub made_of: String,
     /// Of the steps that lead here from what runs: whoever reads a plan has not the one before.
     pub steps: String,
     /// Of what is said to have changed since the plan before.
     pub changed: String,
-    /// Of the part of the promises that was planned for; absent: all of them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held: Option<String>,
+    /// Of the part of the promises that was planned for, and of none if it was all of them: whoever takes the part out of a plan does not
+    /// make it keep all.
+    pub held: String,
 }
 
 impl Digests {
@@ -57,7 +57,7 @@ impl Digests {
             made_of: String::new(),
             steps: String::new(),
             changed: String::new(),
-            held: None,
+            held: Digests::held(None),
         }
     }
 
@@ -67,8 +67,8 @@ impl Digests {
         [said, numbered, strategy, made_of, steps, changed]
     }
 
-    fn held(part: Option<f64>) -> Option<String> {
-        part.map(|part| fnv_of(&part))
+    fn held(part: Option<f64>) -> String {
+        fnv_of(&part)
     }
 }
 
@@ -84,13 +84,15 @@ impl Plan {
     /// What is said once: its place in the plan, its digest as it is, and the one that the plan has.
     fn said_once(&self) -> [(&'static str, String, Option<&String>); 6] {
         let made = |of: fn(&Digests) -> &String| self.digests.as_ref().map(of);
-        let parts = self.made_of.as_ref().map(|made| (&made.rack, &made.profile));
+        // The policy itself: its digest beside it says only that the two fit, and anybody can make one that does.
+        let policy = self.policy.as_ref().map(|policy| MadeOf::policy(policy, &self.problem));
+        let parts = (policy, &self.made_of);
         let delta = self.delta.as_ref();
         [
             ("rack, what_if, borrowed, or minimal or cut_short of tasks", self.said(), made(|made| &made.said)),
             ("deployment.spi", self.numbered(), made(|made| &made.numbered)),
             ("strategy", fnv_of(&self.strategy), made(|made| &made.strategy)),
-            ("made_of.rack or made_of.profile", fnv_of(&parts), made(|made| &made.made_of)),
+            ("policy or made_of", fnv_of(&parts), made(|made| &made.made_of)),
             ("delta.steps", fnv_of(&delta.map(|delta| &delta.steps)), made(|made| &made.steps)),
             ("delta.changed", fnv_of(&delta.map(|delta| &delta.changed)), made(|made| &made.changed)),
         ]

@@ -3,6 +3,7 @@
 use catena_plan_model::rack::is_name;
 
 use super::Plan;
+use crate::tasks::Start;
 
 /// Check that what is shown in lines fits into them.
 ///
@@ -12,10 +13,49 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
     let problem = &plan.problem;
     let servers = problem.servers.iter().map(|server| &server.name);
     let cards = problem.smart_nics.iter().map(|card| &card.name);
-    match servers.chain(cards).chain([&plan.rack]).find(|name| !is_name(name)) {
-        Some(name) => Err(format!(
+    if let Some(name) = servers.chain(cards).chain([&plan.rack]).find(|name| !is_name(name)) {
+        return Err(format!(
             "{name:?} is no name of a rack or of what is in it: expected a word that fits a line of a table"
-        )),
+        ));
+    }
+    match others(plan).find(|(_, name)| !fits_a_line(name)) {
+        Some((what, name)) => Err(format!("{name:?} is no name of a {what}: expected what fits a line of a table")),
         None => Ok(()),
     }
+}
+
+/// A file's own name may be a chain's, and is as long as it is and of any letters: it is only held to its line.
+fn fits_a_line(name: &str) -> bool {
+    !name.contains(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))
+}
+
+/// All names but the rack's, with what they are of.
+fn others(plan: &Plan) -> impl Iterator<Item = (&'static str, &str)> {
+    let problem = plan.problem.chains.iter().flat_map(|chain| {
+        let nodes = chain.nodes.iter().flat_map(|node| [("function", &node.name), ("function", &node.function)]);
+        nodes.chain([("chain", &chain.name)])
+    });
+    let chains = plan.chains.iter().flat_map(|chain| {
+        let own = chain.functions.iter().flat_map(|own| [("function", &own.name), ("function", &own.function)]);
+        own.chain([("chain", &chain.name)])
+    });
+    let policies = plan.policy.iter().flat_map(|policy| &policy.chains).flat_map(|chain| {
+        let own = chain.functions.iter().flat_map(|own| [("function", &own.name), ("function", &own.function)]);
+        own.chain([("chain", &chain.name)]).chain(chain.classes.iter().map(|class| ("class", class)))
+    });
+    let tasks = plan.servers.iter().filter_map(|server| server.tasks.as_ref()).flat_map(|tasks| {
+        let starts = tasks.tasks.iter().filter_map(|task| match &task.start {
+            Start::Class(class) => Some(("class", class)),
+            Start::Port | Start::Function { .. } => None,
+        });
+        starts.chain(tasks.classes.iter().map(|class| ("class", &class.name)))
+    });
+    let deployed = plan.deployment.iter().flat_map(|deployment| {
+        let segments = deployment.segments.iter().flat_map(|segment| {
+            segment.functions.iter().map(|own| ("function", own)).chain([("segment", &segment.name)])
+        });
+        segments.chain(deployment.instances.iter().map(|instance| ("segment's instance", &instance.name)))
+    });
+    let all = problem.chain(chains).chain(policies).chain(tasks).chain(deployed);
+    all.map(|(what, name)| (what, name.as_str()))
 }
