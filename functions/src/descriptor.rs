@@ -183,7 +183,7 @@ impl Build<'_> {
             engines::note(engine.objects());
             Ok::<_, ArgError>(function)
         };
-        let engine = engines::going(engine);
+        let engine = engines::going(engines::held(engine));
         let engine = if R::HAS_MEMORY { engine } else { engines::losing(engine) };
         engines::note_view(engine.view());
         Ok(Box::new(Runner::that_goes_on(engine, make)?))

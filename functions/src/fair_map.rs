@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 
-use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, Mover, NoMemory, Plain, Shared, Tx};
+use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, Mover, NoMemory, Plain, Share, Shared, Tx};
 
 use crate::shares::{Bring, Give, Shares, Take, Taken};
 
@@ -35,16 +35,21 @@ pub struct FairMap<E: Engine, K: Key, V: Grouped> {
 }
 
 impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
-    /// Make an empty map of up to `most` entries.
+    /// Make an empty map of up to as many entries as an instance of this one's share has: `most`.
     ///
     /// # Errors
     /// [`NoMemory`] for so many.
-    pub fn new(engine: &mut E, [entries, shares]: [&Declaration; 2], most: usize) -> Result<Self, NoMemory> {
+    pub fn new(
+        engine: &mut E,
+        [entries, shares]: [&Declaration; 2],
+        most: impl Fn(Share) -> usize,
+    ) -> Result<Self, NoMemory> {
         let (seed, share, seen) = (engine.seed(), engine.share(), engine.share_of(shares));
         // One object for all instances knows the room of all of them.
-        let all = if seen == share { most } else { most.saturating_mul(share.count as usize) };
+        let each = || (0..share.count).map(|index| most(Share { index, ..share }));
+        let all = if seen == share { most(share) } else { each().sum() };
         let Ok(shares) = engine.shared_of(shares, || Ok::<_, Infallible>(Shares::new(seed, all)));
-        Ok(FairMap { entries: engine.flow_map(entries, most)?, shares })
+        Ok(FairMap { entries: engine.flow_map(entries, most(share))?, shares })
     }
 
     /// Ask for the place of a new entry, and for room among those of a sender, who is known by one or two words.

@@ -181,9 +181,9 @@ pub trait Function<E: Engine>: Send + 'static {
     /// Tell figures worth a line in a table.
     fn gauges(&self, _tell: &mut dyn FnMut(&'static str, u64)) {}
 
-    /// Return the names of those gauges that are the same in every instance: see [`Module::common_gauges`].
-    fn common_gauges(&self) -> &'static [&'static str] {
-        &[]
+    /// Return whether a gauge is the same in every instance: see [`Module::is_common`].
+    fn is_common(&self, _gauge: &str) -> bool {
+        false
     }
 }
 
@@ -379,8 +379,8 @@ impl<E: Engine, F: Function<E>> Module for Runner<E, F> {
         self.instance.function.gauges(tell);
     }
 
-    fn common_gauges(&self) -> &'static [&'static str] {
-        self.instance.function.common_gauges()
+    fn is_common(&self, gauge: &str) -> bool {
+        self.instance.function.is_common(gauge)
     }
 }
 

@@ -16,6 +16,8 @@ pub mod engines;
 pub mod looks;
 mod moved;
 pub mod notation;
+mod together;
+mod walk;
 mod workers;
 
 use std::cell::{Cell, RefCell};
@@ -23,6 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catena_dataplane::attribute::Attributes;
+use catena_dataplane::counter::Gauge;
 use catena_dataplane::module::Parcel;
 use catena_dataplane::pipeline::Time;
 use catena_dataplane::{Context, Graph, Inlet, Module, NodeId};
@@ -137,8 +140,8 @@ pub struct Harness {
     slot: Slot,
     /// Of a team the other worker's module, which gets no packets.
     other: Option<Box<dyn Module>>,
-    /// Whether the modules are the workers of a team, and get packets side by side.
-    is_team: bool,
+    /// Whether the modules are several instances, and get packets side by side.
+    is_several: bool,
 }
 
 impl Harness {
@@ -190,7 +193,7 @@ impl Harness {
             firsts: Vec::new(),
             slot: Slot::NONE,
             other: None,
-            is_team: false,
+            is_several: false,
         }
     }
 
@@ -212,19 +215,25 @@ impl Harness {
         Harness { other: Some(other), ..Harness::new(module, 2) }
     }
 
-    /// Build a function for both workers of the team that functions are built for now. Each gets packets: by gates 0 and 1, as by their
-    /// exits, the first, by 2 and 3 the second.
+    /// Build a function for both workers of the team that functions are built for now: [`Self::of_several`].
     pub fn of_both(descriptor: &Descriptor, args: &Args) -> Self {
         let team = engines::team().expect("functions are built for a team");
+        Self::of_several(Some(&team), descriptor, args, 2)
+    }
+
+    /// Build a function `count` times, of a team or on engines with one holder of their objects. Each instance gets packets: by gates
+    /// 0 and 1, as by their exits, the first, by 2 and 3 the second.
+    fn of_several(team: Option<&Arc<Team>>, descriptor: &Descriptor, args: &Args, count: u32) -> Self {
         let depot = depot();
         let cx = Context::new(&depot, 1);
         let mut graph = Graph::new();
-        let modules = [0, 1].map(|index| {
-            let module = build_for(Some(&team), descriptor, args, Share { index, count: 2 }, &[]);
+        let modules = (0..count).map(|index| {
+            let module = build_for(team, descriptor, args, Share { index, count }, &[]);
             graph.add("tested", module.unwrap_or_else(|error| panic!("{error}")))
         });
+        let modules: Vec<_> = modules.collect();
         let exits = modules.iter().flat_map(|module| [(*module, 0), (*module, 1)]).collect();
-        Harness { is_team: true, ..Self::between(graph, modules.into(), exits, (cx, depot)) }
+        Harness { is_several: true, ..Self::between(graph, modules, exits, (cx, depot)) }
     }
 
     /// Let the other worker answer, and go on.
@@ -241,12 +250,12 @@ impl Harness {
     }
 
     fn waits_for_others(&self) -> bool {
-        self.other.is_some() || self.is_team
+        self.other.is_some() || (self.is_several && engines::team().is_some())
     }
 
     /// The module whose gate this is, and which of its own.
     fn inlet(&self, gate: u16) -> Inlet {
-        let (module, gate) = match (self.is_team, gate) {
+        let (module, gate) = match (self.is_several, gate) {
             (true, _) => (usize::from(gate / 2), gate % 2),
             (false, 0) => (0, gate),
             (false, _) => (self.modules.len() - 1, gate),
@@ -401,6 +410,23 @@ impl Harness {
         let mut common = Vec::new();
         self.graph.gauges(&mut |_, gauge| common.extend(gauge.is_common.then_some(gauge.name)));
         common
+    }
+
+    /// Return the gauges of all instances together: what is the same in every one is told once.
+    ///
+    /// # Panics
+    /// Where it is not the same.
+    fn gauges_together(&self) -> BTreeMap<&'static str, u64> {
+        let mut together = BTreeMap::new();
+        // Each that is asked brings what it has on its way to the objects first.
+        self.graph.gauges(&mut |_, _| ());
+        self.graph.gauges(&mut |_, Gauge { name, value, is_common }| {
+            let before = together.get(name).copied();
+            let is_same = !is_common || before.is_none_or(|before| before == value);
+            assert!(is_same, "{name}: {value}, and {before:?} in another instance");
+            together.insert(name, if is_common { value } else { value + before.unwrap_or(0) });
+        });
+        together
     }
 
     /// Return how many packets were dropped, by reason.

@@ -139,8 +139,9 @@ impl Graph {
     /// Ask all modules for their gauges.
     pub fn gauges(&self, tell: &mut dyn FnMut(&str, Gauge)) {
         for node in self.nodes.iter().flatten() {
-            let is_common = |name| node.module.common_gauges().contains(&name);
-            node.module.gauges(&mut |name, value| tell(&node.name, Gauge { name, value, is_common: is_common(name) }));
+            let module = &node.module;
+            module
+                .gauges(&mut |name, value| tell(&node.name, Gauge { name, value, is_common: module.is_common(name) }));
         }
     }
 

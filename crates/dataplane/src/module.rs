@@ -145,10 +145,10 @@ pub trait Module: Any + Send {
     /// Tell figures worth a line in a table, by name (`mappings`, 1234).
     fn gauges(&self, _tell: &mut dyn FnMut(&'static str, u64)) {}
 
-    /// Return the names of those gauges that are the same in every instance, such as a number of rules: of several
-    /// workers they are not summed.
-    fn common_gauges(&self) -> &'static [&'static str] {
-        &[]
+    /// Return whether a gauge is the same in every instance, such as a number of rules: of several workers it is not
+    /// summed.
+    fn is_common(&self, _gauge: &str) -> bool {
+        false
     }
 
     /// Return whether packets end their way here (latency is measured where they do).

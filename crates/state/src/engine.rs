@@ -261,8 +261,9 @@ pub trait Engine: Send + 'static {
         shared
     }
 
-    /// Make a shared object of its first value, which is worked out where there is no object yet. One that is there is known when
-    /// this returns: until the first packet, [`Shared::look`] answers what it was then.
+    /// Make a shared object of its first value, which is worked out where there is no object yet, or to be held against that of the
+    /// instance that came first: it is the same in all. One that is there is known when this returns: until the first packet,
+    /// [`Shared::look`] answers what it was then.
     ///
     /// # Errors
     /// Why there is no such value.

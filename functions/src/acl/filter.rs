@@ -346,7 +346,7 @@ impl Module for Filter {
         tell("packets searched for", self.matcher.as_ref().map_or(0, Matcher::searched));
     }
 
-    fn common_gauges(&self) -> &'static [&'static str] {
-        &["rules", "rules left out"]
+    fn is_common(&self, gauge: &str) -> bool {
+        ["rules", "rules left out"].contains(&gauge)
     }
 }

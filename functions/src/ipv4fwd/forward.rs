@@ -121,8 +121,8 @@ impl Module for IPv4Fwd {
         tell("IPv6 routes", self.table.ipv6.len() as u64);
     }
 
-    fn common_gauges(&self) -> &'static [&'static str] {
-        &["IPv4 routes", "IPv6 routes"]
+    fn is_common(&self, gauge: &str) -> bool {
+        ["IPv4 routes", "IPv6 routes"].contains(&gauge)
     }
 }
 

@@ -233,8 +233,8 @@ impl<E: Engine> Function<E> for Balancer<E> {
         tell("backends up", self.backends().filter(|b| b.up).count() as u64);
     }
 
-    fn common_gauges(&self) -> &'static [&'static str] {
-        if E::ALL_SEE { &["connections", "opened", "moved", "evicted", "backends up"] } else { &["backends up"] }
+    fn is_common(&self, gauge: &str) -> bool {
+        E::ALL_SEE || gauge == "backends up"
     }
 }
 

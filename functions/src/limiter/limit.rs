@@ -169,9 +169,9 @@ impl<E: Engine> Function<E> for Limiter<E> {
         tell("keys", (self.narrow.map.len() + self.wide.map.len()) as u64);
     }
 
-    fn common_gauges(&self) -> &'static [&'static str] {
-        // Every instance has a part of the class's rate, but the class is one.
-        if self.per == Per::Class { &["keys"] } else { &[] }
+    fn is_common(&self, _gauge: &str) -> bool {
+        // Where every instance has a part of the class's rate, the class is one nevertheless.
+        E::ALL_SEE || self.per == Per::Class
     }
 }
 

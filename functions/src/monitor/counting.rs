@@ -70,6 +70,8 @@ struct Shared<E: Engine> {
     limits: Limits,
     records: E::Outlet<Export>,
     sums: E::Shared<Counts>,
+    /// Whether this instance tells what others' records have lost as well.
+    tells_all: bool,
 }
 
 struct Table<E: Engine, K: TwoWayKey> {
@@ -108,6 +110,7 @@ impl<E: Engine> Monitor<E> {
                 limits,
                 records: engine.outlet(&RECORDS, export),
                 sums: engine.shared(&SUMS, Counts::new(Sum::COUNT)),
+                tells_all: !E::ALL_SEE || engine.share().index == 0,
             },
         })
     }
@@ -200,8 +203,14 @@ impl<E: Engine> Function<E> for Monitor<E> {
         tell("packets in ended flows", sum(Sum::Packets));
         tell("bytes in ended flows", sum(Sum::Bytes));
         tell("packets not IP", sum(Sum::NotIp));
-        tell("records lost", sum(Sum::Lost) + unwritten);
-        tell("packets in lost records", sum(Sum::LostPackets) + unwritten_packets);
+        // What found no room is known to all, and what was not written to each of its own file.
+        let lost = |lost: Sum| if self.shared.tells_all { sum(lost) } else { 0 };
+        tell("records lost", lost(Sum::Lost) + unwritten);
+        tell("packets in lost records", lost(Sum::LostPackets) + unwritten_packets);
+    }
+
+    fn is_common(&self, gauge: &str) -> bool {
+        E::ALL_SEE && !["flows at the end", "records lost", "packets in lost records"].contains(&gauge)
     }
 }
 

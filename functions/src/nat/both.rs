@@ -71,13 +71,13 @@ impl<E: Engine> Function<E> for Both<E> {
     }
 
     fn gauges(&self, tell: &mut dyn FnMut(&'static str, u64)) {
-        let mut sums = Vec::new();
-        self.v4.gauges(&mut |name, value| sums.push((name, value)));
-        let mut index = 0;
-        self.v6.gauges(&mut |_, value| {
-            sums[index].1 += value;
-            index += 1;
-        });
-        sums.into_iter().for_each(|(name, value)| tell(name, value));
+        let mut of_v6 = Vec::new();
+        self.v6.gauges(&mut |_, value| of_v6.push(value));
+        let mut of_v6 = of_v6.into_iter();
+        self.v4.gauges(&mut |name, value| tell(name, value + of_v6.next().unwrap_or(0)));
+    }
+
+    fn is_common(&self, gauge: &str) -> bool {
+        self.v4.is_common(gauge) && self.v6.is_common(gauge)
     }
 }

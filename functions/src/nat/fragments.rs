@@ -69,7 +69,7 @@ impl<E: Engine, F: Translate> Fragments<E, F> {
     /// [`NoMemory`] for what may be remembered.
     pub fn new(engine: &mut E) -> Result<Self, NoMemory> {
         let objects = [&FRAGMENTS.part(F::PART), &FRAGMENT_SHARES.part(F::PART)];
-        FairMap::new(engine, objects, MOST).map(Fragments)
+        FairMap::new(engine, objects, |_| MOST).map(Fragments)
     }
 
     /// Show a mover what is remembered.
@@ -170,7 +170,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         if let Some(ident) = part.ident {
             F::set_ident(at.packet.data_mut(), usize::from(layers.l3), ident);
         }
-        self.count(at.tx, &layers);
+        self.count(at.tx, &layers, 1);
         Step::Done(if side == Side::Source { OUT } else { BACK })
     }
 
@@ -209,7 +209,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
             return drop(UNTRANSLATABLE);
         };
         self.fragments.remember(at.tx, place, room, became);
-        self.count(at.tx, &at.packet.layers());
+        self.count(at.tx, &at.packet.layers(), 1);
         Step::Done(if at.tx.gate == 0 { OUT } else { BACK })
     }
 

@@ -20,7 +20,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         let Some(external) = Self::external_of(at.packet, at.plan.kind, change.port) else {
             return drop(UNTRANSLATABLE);
         };
-        self.count(at.tx, &at.packet.layers());
+        self.count(at.tx, &at.packet.layers(), 1);
         let external = self.mappings.inside.want_other(at.tx, external, Intent::Change);
         self.then(at, Next::Hairpin { external, source: (change.address, change.port) })
     }
@@ -52,7 +52,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         match Self::rewrite_hairpin(at.packet, at.plan.kind, arrival.source, ident) {
             Some(()) => {
                 // There it is counted.
-                self.uncount(at.tx, &at.packet.layers());
+                self.count(at.tx, &at.packet.layers(), -1);
                 Step::Done(TURN)
             }
             None => drop(UNTRANSLATABLE),

@@ -92,7 +92,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
             return drop(UNTRANSLATABLE);
         }
         if !at.plan.hairpin {
-            self.count(at.tx, &layers);
+            self.count(at.tx, &layers, 1);
         }
         Step::Done(BACK)
     }

@@ -152,7 +152,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         if Self::rewrite_out(at.packet, at.plan.kind, change, ident).is_none() {
             return drop(UNTRANSLATABLE);
         }
-        self.count(at.tx, &at.packet.layers());
+        self.count(at.tx, &at.packet.layers(), 1);
         Step::Done(OUT)
     }
 

@@ -3,7 +3,7 @@
 //! A session ends as its connection does, or with its mapping. Nothing tells it of the mapping's end, as that would be
 //! work without a bound; one that has lost its mapping lets nothing in, and goes before any host is refused.
 
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Tx, looks};
+use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Plain, Scope, Share, Tx, looks};
 
 use super::family::Translate;
 use super::mapping::{Mappings, State, Timeouts};
@@ -82,20 +82,21 @@ pub struct Sessions<E: Engine, F: Translate> {
 }
 
 impl<E: Engine, F: Translate> Sessions<E, F> {
-    /// Make none, for up to `mappings` mappings.
+    /// Make none, for up to as many mappings as an instance of this one's share has.
     ///
     /// # Errors
     /// [`NoMemory`] for that.
-    pub fn new(engine: &mut E, filtering: Filtering, timeouts: Timeouts, mappings: usize) -> Result<Self, NoMemory> {
-        let most = match filtering {
+    pub fn new(
+        engine: &mut E,
+        (filtering, timeouts): (Filtering, Timeouts),
+        mappings: impl Fn(Share) -> usize,
+    ) -> Result<Self, NoMemory> {
+        let most = |share: Share| match filtering {
             Filtering::Independent => 1,
-            _ => mappings.saturating_mul(FOR_EACH_MAPPING).min(engine.share().part_of(MOST) as usize),
+            _ => mappings(share).saturating_mul(FOR_EACH_MAPPING).min(share.part_of(MOST) as usize),
         };
-        Ok(Sessions {
-            filtering,
-            sent: FairMap::new(engine, [&SESSIONS.part(F::PART), &SESSION_SHARES.part(F::PART)], most)?,
-            timeouts,
-        })
+        let objects = [&SESSIONS.part(F::PART), &SESSION_SHARES.part(F::PART)];
+        Ok(Sessions { filtering, sent: FairMap::new(engine, objects, most)?, timeouts })
     }
 
     /// Show a mover the sessions.
@@ -158,8 +159,7 @@ impl<E: Engine, F: Translate> Sessions<E, F> {
     /// # Errors
     /// Why there is no room: answers would be filtered, so the packet must not leave.
     pub fn begin(&mut self, tx: &mut Tx, new: &NewSession<E, F>, contact: &Contact<F>) -> Result<(), Taken> {
-        let now = tx.now;
-        let &Contact { inside, mapping, flags } = contact;
+        let (now, &Contact { inside, mapping, flags }) = (tx.now, contact);
         let room = self.sent.room(tx, new)?;
         let state = State::first(F::parts(inside).2).out(flags);
         let until = self.timeouts.end(state, now);
@@ -168,9 +168,8 @@ impl<E: Engine, F: Translate> Sessions<E, F> {
 
     /// Return whether a packet from a remote endpoint may go to an inside one.
     pub fn may(&mut self, tx: &mut Tx, ticket: &Ticket<E, F>, contact: &Contact<F>) -> bool {
-        let now = tx.now;
         let Some(mut session) = self.sent.entries.get(tx, ticket) else { return false };
-        if session.mapping != contact.mapping || self.timeouts.over(session.state, session.last, now) {
+        if session.mapping != contact.mapping || self.timeouts.over(session.state, session.last, tx.now) {
             return false;
         }
         session.state = session.state.back(contact.flags);

@@ -24,7 +24,9 @@ use catena_packet::wire::tcp::flag;
 use catena_packet::wire::vlan::{self, Vlan};
 use catena_packet::wire::{Layers, icmp_identifier, ports};
 use catena_state::value::{Add, Counts, Get};
-use catena_state::{Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Scope, Shared, TwoKeyMap, Tx};
+use catena_state::{
+    Access, Declaration, Engine, FlowMap, Intent, Mover, NoMemory, Scope, Share, Shared, TwoKeyMap, Tx,
+};
 
 use super::coming::Coming;
 use super::family::Translate;
@@ -89,17 +91,16 @@ impl<E: Engine, F: Translate> Napt<E, F> {
     /// # Errors
     /// [`NoMemory`] for what the options and the space ask for.
     pub fn new(engine: &mut E, space: Space<F>, options: &Options) -> Result<Self, NoMemory> {
-        let share = engine.share();
-        let max = share.part_of(options.max_mappings).min(space.grid.ports_of(share)) as usize;
-        let (bounds, seed) = (space.bounds(), engine.seed());
+        let (share, grid, bounds, seed) = (engine.share(), space.grid, space.bounds(), engine.seed());
+        let max = |share: Share| share.part_of(options.max_mappings).min(grid.ports_of(share)) as usize;
         let object = IDENTIFICATIONS.part(F::PART);
         let Ok(identifications) = engine.shared_of(&object, || Ok::<_, Infallible>(Identifications::new(seed)));
         Ok(Napt {
-            mappings: Mappings::new(engine, space, options.timeouts, max, options.max_per_host)?,
-            sessions: Sessions::new(engine, options.filtering, options.timeouts, max)?,
+            mappings: Mappings::new(engine, space, options.timeouts, max(share), options.max_per_host)?,
+            sessions: Sessions::new(engine, (options.filtering, options.timeouts), max)?,
             fragments: Fragments::new(engine)?,
             identifications,
-            numbering: Numbering::new(engine.seed(), engine.share()),
+            numbering: Numbering::new(seed, share),
             packets: engine.shared(&PACKETS.part(F::PART), Counts::new(2)),
             bounds,
             coming: Coming::nothing(),
@@ -216,7 +217,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         } else {
             std::mem::drop(mapping);
         }
-        self.count(tx, &layers);
+        self.count(tx, &layers, 1);
         Plain::Rewritten
     }
 
@@ -262,14 +263,10 @@ impl<E: Engine, F: Translate> Napt<E, F> {
         }
     }
 
+    /// Count a packet once; or -1 times, where another instance counts it, too.
     #[inline(always)]
-    pub(super) fn count(&mut self, tx: &mut Tx, layers: &Layers) {
-        self.packets.send(tx, Add::to(usize::from(layers.proto == proto::TCP), 1));
-    }
-
-    /// Take back that a packet was counted: another instance counts it.
-    pub(super) fn uncount(&mut self, tx: &mut Tx, layers: &Layers) {
-        self.packets.send(tx, Add::to(usize::from(layers.proto == proto::TCP), -1));
+    pub(super) fn count(&mut self, tx: &mut Tx, layers: &Layers, times: i64) {
+        self.packets.send(tx, Add::to(usize::from(layers.proto == proto::TCP), times));
     }
 }
 
@@ -358,5 +355,9 @@ impl<E: Engine, F: Translate> Function<E> for Napt<E, F> {
         let [others, of_tcp] = [0, 1].map(|is_tcp| self.packets.look(Get::at(is_tcp)) as u64);
         tell("packets", others + of_tcp);
         tell("TCP packets", of_tcp);
+    }
+
+    fn is_common(&self, gauge: &str) -> bool {
+        E::ALL_SEE && gauge != "mappings"
     }
 }

@@ -65,4 +65,8 @@ impl<E: Engine> Function<E> for Native<E> {
             tell("mistakes", own.mistakes);
         }
     }
+
+    fn is_common(&self, gauge: &str) -> bool {
+        E::ALL_SEE && self.instance.own_ref().state.counts(gauge)
+    }
 }

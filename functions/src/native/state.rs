@@ -246,6 +246,11 @@ impl<E: Engine> State<E> {
             }
         }
     }
+
+    /// Return whether a gauge is a counter's.
+    pub fn counts(&self, gauge: &str) -> bool {
+        self.counters.iter().any(|object| object.shown.contains(&gauge))
+    }
 }
 
 /// The scope of a map that each worker has for itself, whichever packets it meets: `CATENA_WORKER`.

@@ -230,4 +230,8 @@ impl<E: Engine> Function<E> for PortScan<E> {
         tell("scanners found", self.sources.tally(FOUND));
         tell("unwatched", self.sources.tally(UNWATCHED) + lost);
     }
+
+    fn is_common(&self, gauge: &str) -> bool {
+        E::ALL_SEE && gauge != "contacts"
+    }
 }

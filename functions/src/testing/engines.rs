@@ -4,12 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use catena_state::delayed::View;
+use catena_state::delayed::{Common, View};
 use catena_state::{Crashes, Declaration, Delayed, Team};
 
 thread_local! {
     /// Up to which clock all packets have their fates.
     static COME: RefCell<Arc<AtomicU64>> = RefCell::default();
+    /// Who holds the shared objects of all delayed engines that functions are built on now.
+    static COMMON: RefCell<Option<Common>> = const { RefCell::new(None) };
     static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
     static LOSES: Cell<(Crashes, Option<u64>)> = const { Cell::new((Crashes::Never, None)) };
@@ -126,6 +128,22 @@ pub fn losing(engine: Delayed) -> Delayed {
 /// Return a delayed engine whose objects go for good, if those do that functions are built on now.
 pub fn going(engine: Delayed) -> Delayed {
     if let Some(polls) = GOES.get() { engine.gone_after(polls) } else { engine }
+}
+
+/// Return a delayed engine whose shared objects are held with those of others, if they are of those that functions are built on now.
+pub fn held(engine: Delayed) -> Delayed {
+    COMMON.with_borrow(|common| match common {
+        Some(common) => engine.held_by(common),
+        None => engine,
+    })
+}
+
+/// Do something on delayed engines of which all have one holder of their shared objects: on a thread of its own, if it is `elsewhere`.
+pub fn with_one_holder<R>(elsewhere: bool, what: impl FnOnce() -> R) -> R {
+    COMMON.set(Some(Common::new(elsewhere)));
+    let done = what();
+    COMMON.take();
+    done
 }
 
 /// Run a test on the delayed engine of a seed, whose objects are gone after so many polls.

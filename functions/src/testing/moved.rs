@@ -1,21 +1,22 @@
 //! What a function keeps of flows goes with their slots: instances that hand each other slots all the time do what one does that
 //! has all of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use catena_packet::random::Random;
 use catena_packet::{Slot, SlotSet};
 use catena_state::{Share, Team};
 
-use super::{Fate, Harness, SECOND, START, build, build_for, craft, describe};
+use super::walk::{self, Side, walk};
+use super::{Fate, Harness, SECOND, START, build, build_for, craft};
 use crate::registry::{FUNCTIONS, find};
 use crate::{Args, Value};
 
 /// Instances.
 const COUNT: u32 = 3;
 /// Hosts, each of a slot of its own.
-const HOSTS: u16 = 20;
+const HOSTS: u16 = walk::HOSTS;
 const STEPS: usize = 600;
 
 /// Several instances, one of which has each host's slot; and one that has all hosts.
@@ -46,8 +47,25 @@ impl Bench {
         Bench { several, one: made(None, Share::WHOLE), of, now: START }
     }
 
-    /// Return what becomes of a host's packet with all instances, and with one.
-    fn send(&mut self, host: u16, gate: u16, [several, one]: [&[u8]; 2]) -> [Fate; 2] {
+    /// Let a host's slot, and those of some others, go to another instance.
+    fn give(&mut self, hosts: &[u16], to: usize) {
+        let from = self.of[usize::from(hosts[0])];
+        let hosts = hosts.iter().filter(|host| self.of[usize::from(**host)] == from).copied();
+        let hosts: Vec<u16> = hosts.collect();
+        let slots: SlotSet = hosts.iter().map(|host| slot(*host)).collect();
+        hosts.iter().for_each(|host| self.of[usize::from(*host)] = to);
+        let parcels = self.several[from].leave(&slots);
+        assert_eq!(self.several[to].arrive(parcels), []);
+        (0..4).for_each(|_| self.several.iter_mut().for_each(Harness::go_on));
+    }
+
+    fn end(self) {
+        self.several.into_iter().chain([self.one]).for_each(Harness::end);
+    }
+}
+
+impl Side for Bench {
+    fn send(&mut self, (host, _): (u16, u16), gate: u16, [several, one]: [&[u8]; 2]) -> [Fate; 2] {
         // All look for what is over: else who has more packets would sooner see an end that hides in these.
         self.wait(1_000);
         let at = self.of[usize::from(host)];
@@ -69,16 +87,10 @@ impl Bench {
         [fate, self.one.send_one(gate, self.now, one)]
     }
 
-    /// Let a host's slot, and those of some others, go to another instance.
-    fn give(&mut self, hosts: &[u16], to: usize) {
-        let from = self.of[usize::from(hosts[0])];
-        let hosts = hosts.iter().filter(|host| self.of[usize::from(**host)] == from).copied();
-        let hosts: Vec<u16> = hosts.collect();
-        let slots: SlotSet = hosts.iter().map(|host| slot(*host)).collect();
-        hosts.iter().for_each(|host| self.of[usize::from(*host)] = to);
-        let parcels = self.several[from].leave(&slots);
-        assert_eq!(self.several[to].arrive(parcels), []);
-        (0..4).for_each(|_| self.several.iter_mut().for_each(Harness::go_on));
+    fn turn(&mut self, host: u16, below: &mut dyn FnMut(u64) -> u64) {
+        let others: Vec<u16> = (0..below(4)).map(|_| below(HOSTS.into()) as u16).collect();
+        let to = (self.of[usize::from(host)] + 1 + below(u64::from(COUNT) - 1) as usize) % COUNT as usize;
+        self.give(&[&[host], &others[..]].concat(), to);
     }
 
     fn wait(&mut self, ns: u64) {
@@ -87,7 +99,6 @@ impl Bench {
         (0..4).for_each(|_| self.several.iter_mut().for_each(Harness::go_on));
     }
 
-    /// Return the gauges of all instances together, and of the one. What all see is told once.
     fn gauges(&self) -> [BTreeMap<&'static str, u64>; 2] {
         let mut sums = BTreeMap::new();
         let common = self.several[0].common_gauges();
@@ -99,86 +110,10 @@ impl Bench {
         }
         [sums, self.one.gauges()]
     }
-
-    fn end(self) {
-        self.several.into_iter().chain([self.one]).for_each(Harness::end);
-    }
 }
 
-/// Return a packet's text without its source, and that.
-fn parts(bytes: &[u8]) -> (String, String) {
-    let text = describe(bytes);
-    let words: Vec<&str> = text.split(' ').collect();
-    let rest = words.iter().enumerate().filter(|(at, _)| *at != 1).map(|(_, word)| *word);
-    (rest.collect::<Vec<_>>().join(" "), words.get(1).unwrap_or(&"").to_string())
-}
-
-/// Let random packets, answers to what left, moves and pauses come, and compare.
-fn compare(name: &str, args: &Args, seed: u64) {
-    let mut bench = Bench::new(name, args);
-    let mut random = Random::new(seed);
-    let mut below = |n: u64| random.bits() % n;
-    // What left, by host: with all instances, and with one.
-    let mut left: HashMap<u16, Vec<[Vec<u8>; 2]>> = HashMap::new();
-    let rewrites = find(name).is_some_and(|function| function.owner.is_some());
-    for step in 0..STEPS {
-        let host = below(HOSTS.into()) as u16;
-        let what = format!("{name} with seed {seed}, step {step}, host {host}");
-        match below(10) {
-            0..5 => {
-                let v6 = host % 4 == 3;
-                let address = if v6 { format!("[2001:db8:{host:x}::1]") } else { format!("10.0.0.{host}") };
-                let service = if v6 { "[2001:db8:ffff::10]" } else { "192.0.2.10" };
-                let (port, to) = (4000 + below(4), [80, 53][below(2) as usize]);
-                let flags = ["S", "A", "FA", "R"][below(4) as usize];
-                let line = match below(3) {
-                    0 => format!("udp {address}:{port} > {service}:{to}"),
-                    _ => format!("tcp {address}:{port} > {service}:{to} {flags}"),
-                };
-                let frame = craft(&line);
-                let [several, one] = bench.send(host, 0, [&frame, &frame]);
-                match (several, one) {
-                    (Fate::Out(0, several), Fate::Out(0, one)) => {
-                        let (ours, theirs) = (parts(&several), parts(&one));
-                        assert_eq!(ours.0, theirs.0, "{what}: {line}");
-                        assert!(rewrites || ours.1 == theirs.1, "{what}: {line}");
-                        left.entry(host).or_default().push([several, one]);
-                    }
-                    (several, one) => assert_eq!(several, one, "{what}: {line}"),
-                }
-            }
-            5..8 => {
-                let Some(sent) = left.get(&host) else { continue };
-                let [several, one] = &sent[below(sent.len() as u64) as usize];
-                let flags = ["SA", "A", "RA", "FA"][below(4) as usize];
-                let back = |bytes: &[u8]| {
-                    let text = describe(bytes);
-                    let words: Vec<&str> = text.split(' ').collect();
-                    let tail = if words[0] == "tcp" { format!(" {flags}") } else { String::new() };
-                    craft(&format!("{} {} > {}{tail}", words[0], words[3], words[1]))
-                };
-                let (several, one) = (back(several), back(one));
-                let [ours, theirs] = bench.send(host, 1, [&several, &one]);
-                assert_eq!(ours, theirs, "{what}: {}", describe(&one));
-            }
-            8 => {
-                let others: Vec<u16> = (0..below(4)).map(|_| below(HOSTS.into()) as u16).collect();
-                let to = (bench.of[usize::from(host)] + 1 + below(u64::from(COUNT) - 1) as usize) % COUNT as usize;
-                bench.give(&[&[host], &others[..]].concat(), to);
-            }
-            _ => bench.wait([1_000_000, 50_000_000, 2 * SECOND, 70 * SECOND][below(4) as usize]),
-        }
-    }
-    // In time all is over, whoever has it, and nothing is left behind.
-    for round in 0..3 {
-        let [several, one] = bench.gauges();
-        assert_eq!(several, one, "{name} with seed {seed}, round {round}");
-        (0..40).for_each(|_| bench.wait(if round == 0 { 10 * SECOND } else { 3000 * SECOND }));
-    }
-    bench.end();
-}
-
-fn functions() -> Vec<(&'static str, Args)> {
+/// Functions with state, with arguments of a chain.
+pub(super) fn functions() -> Vec<(&'static str, Args)> {
     let none = Args::default;
     let endpoint = |text: &str| Value::Endpoint(text.parse().unwrap());
     let word = |text: &str| Value::Word(text.into());
@@ -209,7 +144,11 @@ fn functions() -> Vec<(&'static str, Args)> {
 #[test]
 fn what_is_kept_of_flows_goes_with_their_slots() {
     for (name, args) in functions() {
-        (0..12).for_each(|seed| compare(name, &args, seed));
+        for seed in 0..12 {
+            let mut bench = Bench::new(name, &args);
+            walk(&mut bench, name, STEPS, seed);
+            bench.end();
+        }
     }
 }
 
@@ -257,7 +196,7 @@ fn no_bound_is_passed_by_moving() {
                     let service = if name == "LB" { "192.0.2.10:80".to_owned() } else { format!("192.0.2.{to}:80") };
                     let flags = if kind == "tcp" { " S" } else { "" };
                     let frame = craft(&format!("{kind} 10.0.0.{host}:{port} > {service}{flags}"));
-                    bench.send(host, 0, [&frame, &frame]);
+                    bench.send((host, 0), 0, [&frame, &frame]);
                 }
                 let [several, _] = bench.gauges();
                 assert!(

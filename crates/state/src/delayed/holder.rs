@@ -45,7 +45,7 @@ pub(super) struct Call {
 }
 
 /// An object, as its holder has it.
-trait Object: Send {
+pub(super) trait Object: Send {
     /// Do what is asked; returns the reply's bytes, or `None` for what nobody may ask of it.
     fn answer(&mut self, request: &Request) -> Option<Vec<u8>>;
 
@@ -59,7 +59,8 @@ trait Object: Send {
     fn become_one_of(&mut self, bytes: &[u8]) -> Option<()>;
 }
 
-struct One<V>(V);
+/// A shared object.
+pub(super) struct One<V>(pub(super) V);
 
 impl<V: Held> Object for One<V> {
     fn kind(&self) -> &'static str {
@@ -114,8 +115,8 @@ impl<K: Key, V: Entry> Object for LocalSharedMap<K, V> {
 
 enum Message {
     Hold(Box<dyn Object>),
-    /// What is asked, in this order; and the passes of which nothing will come any more.
-    Answer(Vec<Call>, Vec<Pass>),
+    /// What an engine asks, in this order; and its passes of which nothing will come any more.
+    Answer(u32, Vec<Call>, Vec<Pass>),
 }
 
 struct Replies {
@@ -123,6 +124,9 @@ struct Replies {
     /// Entries that were looked at for them.
     looked: u64,
 }
+
+/// The replies to a packet's operations, by object and index.
+type Replied = BTreeMap<(usize, u32), Vec<u8>>;
 
 /// The objects, and what was done to them.
 ///
@@ -133,8 +137,8 @@ struct Replies {
 struct Objects {
     /// By number, each with the hash of its history.
     objects: Vec<(Box<dyn Object>, u64)>,
-    /// The replies to operations, by whose they are, then by object and index.
-    applied: HashMap<Pass, BTreeMap<(usize, u32), Vec<u8>>>,
+    /// The replies to operations, by whose they are and of which engine.
+    applied: HashMap<(u32, Pass), Replied>,
     /// How often it was asked, and how often it was lost.
     asked: u64,
     lost: u32,
@@ -160,20 +164,20 @@ fn hand_over(object: &mut dyn Object) {
 
 impl Objects {
     /// Do what is asked, in this order: but what has been done before is answered as it was then. Then forget packets.
-    fn answer(&mut self, calls: &[Call], over: &[Pass]) -> Vec<Vec<u8>> {
+    fn answer(&mut self, engine: u32, calls: &[Call], over: &[Pass]) -> Vec<Vec<u8>> {
         self.asked += 1;
         if self.asked >= LONGER.saturating_pow(self.lost) {
             self.lost += 1;
             self.objects.iter_mut().for_each(|(object, _)| hand_over(&mut **object));
         }
-        let replies = calls.iter().map(|call| self.answer_one(call)).collect();
-        over.iter().for_each(|pass| _ = self.applied.remove(pass));
+        let replies = calls.iter().map(|call| self.answer_one(engine, call)).collect();
+        over.iter().for_each(|pass| _ = self.applied.remove(&(engine, *pass)));
         replies
     }
 
-    fn answer_one(&mut self, call: &Call) -> Vec<u8> {
+    fn answer_one(&mut self, engine: u32, call: &Call) -> Vec<u8> {
         let Call { object, name, request } = call;
-        let known = |name: &Name| self.applied.get(&name.pass)?.get(&(*object, name.index));
+        let known = |name: &Name| self.applied.get(&(engine, name.pass))?.get(&(*object, name.index));
         if let Some(reply) = name.as_ref().and_then(known) {
             return reply.clone();
         }
@@ -188,7 +192,7 @@ impl Objects {
         });
         let reply = reply.unwrap_or_else(|| panic!("nobody can do this: {call:?}"));
         if let Some(Name { pass, index }) = *name {
-            self.applied.entry(pass).or_default().insert((*object, index), reply.clone());
+            self.applied.entry((engine, pass)).or_default().insert((*object, index), reply.clone());
         }
         reply
     }
@@ -198,9 +202,9 @@ impl Objects {
         for message in asked {
             match message {
                 Message::Hold(object) => self.objects.push((object, 0)),
-                Message::Answer(calls, over) => {
+                Message::Answer(engine, calls, over) => {
                     let before = looked();
-                    let replies = self.answer(&calls, &over);
+                    let replies = self.answer(engine, &calls, &over);
                     if answers.send(Replies { replies, looked: looked() - before }).is_err() {
                         return;
                     }
@@ -240,7 +244,8 @@ impl Holder {
         Holder { place: Place::Elsewhere { requests, replies }, objects: 0 }
     }
 
-    fn hold(&mut self, object: Box<dyn Object>) -> usize {
+    /// Hold an object from now on; returns its number.
+    pub(super) fn hold(&mut self, object: Box<dyn Object>) -> usize {
         match &mut self.place {
             Place::Here(objects) => objects.objects.push((object, 0)),
             Place::Elsewhere { requests, .. } => requests.send(Message::Hold(object)).expect(PANICKED),
@@ -249,22 +254,12 @@ impl Holder {
         self.objects - 1
     }
 
-    /// Hold an object from now on; returns its number.
-    pub(super) fn hold_one(&mut self, value: impl Held) -> usize {
-        self.hold(Box::new(One(value)))
-    }
-
-    /// Hold a map from now on; returns its number.
-    pub(super) fn hold_map<K: Key, V: Entry>(&mut self, map: LocalSharedMap<K, V>) -> usize {
-        self.hold(Box::new(map))
-    }
-
-    /// Do what is asked, in this order; returns the replies. Nothing will come any more of passes that are `over`.
-    pub(super) fn answer(&mut self, calls: Vec<Call>, over: Vec<Pass>) -> Vec<Vec<u8>> {
+    /// Do what an engine asks, in this order; returns the replies. Nothing will come any more of passes of its that are `over`.
+    pub(super) fn answer(&mut self, engine: u32, calls: Vec<Call>, over: Vec<Pass>) -> Vec<Vec<u8>> {
         match &mut self.place {
-            Place::Here(objects) => objects.answer(&calls, &over),
+            Place::Here(objects) => objects.answer(engine, &calls, &over),
             Place::Elsewhere { requests, replies } => {
-                let sent = requests.send(Message::Answer(calls, over)).ok();
+                let sent = requests.send(Message::Answer(engine, calls, over)).ok();
                 let Replies { replies, looked } = sent.and_then(|()| replies.recv().ok()).expect(PANICKED);
                 let_look(looked);
                 replies
@@ -293,12 +288,12 @@ mod tests {
     fn what_comes_twice_is_done_once_until_its_packet_is_over() {
         for elsewhere in [false, true] {
             let mut holder = Holder::new(elsewhere);
-            holder.hold_one(Counts::new(1));
+            holder.hold(Box::new(One(Counts::new(1))));
             let mut sum_after = |names: &[(u64, u32)], over: &[u64]| {
                 let adds = names.iter().map(|name| call(Some(*name), &Add::to(0, 1)));
                 let calls = adds.chain([call(None, &Get::at(0))]).collect();
                 let over = over.iter().copied().map(pass).collect();
-                crate::plain::value::<i64>(holder.answer(calls, over).last().unwrap()).unwrap()
+                crate::plain::value::<i64>(holder.answer(1, calls, over).last().unwrap()).unwrap()
             };
             assert_eq!(sum_after(&[(7, 0), (7, 1), (8, 0)], &[]), 3);
             assert_eq!(sum_after(&[(7, 1), (7, 0), (8, 1)], &[7]), 4);
@@ -306,7 +301,7 @@ mod tests {
         }
         let mut objects = Objects { objects: vec![(Box::new(One(Counts::new(1))), 0)], ..Objects::default() };
         let calls: Vec<_> = (1..100).map(|clock| call(Some((clock, 0)), &Add::to(0, 1))).collect();
-        objects.answer(&calls, &(1..=99).map(pass).collect::<Vec<_>>());
+        objects.answer(1, &calls, &(1..=99).map(pass).collect::<Vec<_>>());
         assert!(objects.applied.is_empty());
     }
 }

@@ -16,6 +16,7 @@
 //! does something else then is found. Maps are hashed otherwise than local ones of the same seed: what depends on hashes shows.
 
 mod asked;
+mod common;
 mod crash;
 mod holder;
 mod log;
@@ -31,6 +32,7 @@ mod view;
 mod watch;
 mod when;
 
+pub use common::Common;
 pub use crash::{Crashes, Lost};
 pub use objects::{DelayedEntry, DelayedMap, DelayedTicket};
 pub use outlet::DelayedOutlet;
@@ -61,7 +63,7 @@ use watch::{Watch, lock};
 /// Makes another number of a seed.
 const LAYOUT: u64 = 0x6c61_796f_7574;
 
-/// The engine.
+/// The engine. Several may have [one holder](Common) of their shared objects.
 pub struct Delayed {
     /// Makes the maps, which are hashed otherwise than those of [`Local`] with the same seed.
     local: Local,
@@ -100,6 +102,13 @@ impl Delayed {
         self
     }
 
+    /// Let the shared objects be held with those of other engines: instances of one name see the same.
+    #[must_use]
+    pub fn held_by(self, common: &Common) -> Self {
+        self.watch().post.holder = common.way();
+        self
+    }
+
     /// Return how many instances were lost.
     pub fn crashes(&self) -> u64 {
         self.watch().crashing.count
@@ -122,6 +131,7 @@ impl Delayed {
 
 impl Engine for Delayed {
     const WAITS: bool = true;
+    const ALL_SEE: bool = true;
     const WATCHES: bool = true;
     const CRASHES: bool = true;
 

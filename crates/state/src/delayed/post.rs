@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use catena_packet::random::SplitMix64;
 
-use super::holder::{Call, Holder, Request};
+use super::common::{Common, Way};
+use super::holder::{Call, Request};
 use super::made::Made;
 use crate::tx::Pass;
 
@@ -47,7 +48,7 @@ pub(super) struct Post {
     replies: BTreeMap<u64, Vec<u8>>,
     /// The passes that have ended, and of which something may still be on its way.
     ended: Vec<Pass>,
-    pub(super) holder: Holder,
+    pub(super) holder: Way,
     /// The poll at which the holder is gone for good.
     pub(super) goes_at: Option<u64>,
 }
@@ -62,7 +63,7 @@ impl Post {
             applied: Vec::new(),
             replies: BTreeMap::new(),
             ended: Vec::new(),
-            holder: Holder::new(delays % ELSEWHERE == 1),
+            holder: Common::new(delays % ELSEWHERE == 1).way(),
             goes_at: None,
         }
     }
@@ -116,13 +117,14 @@ impl Post {
         self.fetch();
     }
 
-    /// Apply what is on its way. Nobody can tell when it is done, but by a reply: so it goes to the holder once one is looked at.
+    /// Apply what is on its way. Where the holder has no other engine, nobody can tell when it is done but by a reply: so it goes to the
+    /// holder once one is looked at.
     fn apply(&mut self, when: impl Fn(&Sent) -> bool) {
         if self.is_gone() {
             return;
         }
         self.applied.extend(self.sent.extract_if(.., |sent| when(sent)).map(|sent| (sent.number, sent.call)));
-        if self.applied.len() >= MOST_APPLIED {
+        if self.applied.len() >= MOST_APPLIED || !self.holder.is_alone() {
             self.fetch();
         }
     }

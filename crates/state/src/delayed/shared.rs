@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use super::asked::Promise;
-use super::holder::Request;
+use super::holder::{One, Request};
 use super::made::{Kind, Made};
 use super::objects::KEYS;
 use super::watch::{Watch, lock};
@@ -90,7 +90,7 @@ impl<V: Held> DelayedShared<V> {
         object: Made,
         watch: &Arc<Mutex<Watch>>,
     ) -> Result<Self, X> {
-        let number = lock(watch).held(object, Kind::of::<V>(), |holder| Ok(holder.hold_one(first()?)))?;
+        let number = lock(watch).held(object, Kind::of::<V>(), || Ok(Box::new(One(first()?))))?;
         Ok(DelayedShared { remote: Remote { number, object, watch: Arc::clone(watch) }, value: PhantomData })
     }
 }
@@ -136,7 +136,7 @@ impl<K: Key, V: Entry> DelayedSharedMap<K, V> {
         (object, kind): (Made, Kind),
         watch: &Arc<Mutex<Watch>>,
     ) -> Result<Self, NoMemory> {
-        let number = lock(watch).held(object, kind, |holder| Ok(holder.hold_map(first()?)))?;
+        let number = lock(watch).held(object, kind, || Ok(Box::new(first()?)))?;
         Ok(DelayedSharedMap { remote: Remote { number, object, watch: Arc::clone(watch) }, entry: PhantomData })
     }
 }

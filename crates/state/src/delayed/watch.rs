@@ -8,7 +8,7 @@ use catena_packet::wire::FlowKey;
 
 use super::asked::{Asked, Operations, Promise};
 use super::crash::{Crashing, Lost};
-use super::holder::{Call, Holder, Request};
+use super::holder::{self, Call, Request};
 use super::log::{Differs, Log, What};
 use super::made::{ByNumber, HeldOne, Kind, Made, number_of};
 use super::outlet::{Put, Sinks};
@@ -130,17 +130,18 @@ impl Watch {
         assert!(!was_made, "{name}: two instances of this name");
     }
 
-    /// Return the number of a shared object where it is held; it is given to hold the first time.
+    /// Return the number of a shared object where it is held; who makes it first gives it to hold.
     pub(super) fn held<X>(
         &mut self,
         object: Made,
         kind: Kind,
-        hold: impl FnOnce(&mut Holder) -> Result<usize, X>,
+        first: impl FnOnce() -> Result<Box<dyn holder::Object>, X>,
     ) -> Result<usize, X> {
         if let Some(number) = number_of(&self.held, object, &kind) {
             return Ok(number);
         }
-        let number = hold(&mut self.post.holder)?;
+        let instance = &self.instances[object.instance].name;
+        let number = self.post.holder.hold(instance, object, &kind, first)?;
         self.held.push(HeldOne { object, kind, number });
         Ok(number)
     }
