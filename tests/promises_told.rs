@@ -98,6 +98,36 @@ fn a_time_that_cannot_be_leaves_others_theirs() {
     assert_eq!(times, [None, Some(3e8)]);
 }
 
+/// Whoever reads a plan afterwards has not heard what was said when it was made.
+#[test]
+fn a_plan_says_what_it_is_not_of() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let chains = "chain a { promise 1Mbps.. within 10ns in -> Monitor() -> out }\n";
+    std::fs::write(folder.path().join("one.catena"), chains).expect("a chain file");
+    let shown = output(folder.path(), &["show", "one.catena", "--stage", "plan", "--format", "json"]);
+    let plan: Value = serde_json::from_slice(&shown.stdout).expect("a plan");
+    let why = plan["left_out"][0].as_str().expect("a reason");
+    assert!(why.contains("0.01 us are promised") && plan["left_out"].as_array().map(Vec::len) == Some(1), "{plan}");
+    let kept = folder.path().join("plan.json");
+    std::fs::write(&kept, &shown.stdout).expect("the plan is kept");
+    let again = output(folder.path(), &["show", "plan.json", "--stage", "plan"]);
+    let text = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert_eq!(again.status.code(), Some(1), "{text}");
+    assert!(text.contains(&format!("Not all that is promised is planned ({why}), but the rest is kept")), "{text}");
+    // It is not taken out, nor is another line put in.
+    for changed in [Value::Null, serde_json::json!(["nothing"]), serde_json::json!([why, "two\nlines"])] {
+        let mut lying = plan.clone();
+        match changed {
+            Value::Null => drop(lying.as_object_mut().expect("an object").remove("left_out")),
+            texts => lying["left_out"] = texts,
+        }
+        std::fs::write(&kept, lying.to_string()).expect("the plan is kept");
+        let refused = output(folder.path(), &["show", "plan.json", "--stage", "plan"]);
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(1) && said.contains("left_out"), "{said}");
+    }
+}
+
 /// A paper's figures and guesses have a star, and where they are from stands below.
 #[test]
 fn what_nobody_measured_is_said() {

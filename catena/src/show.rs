@@ -65,7 +65,7 @@ fn saved(source: &str, options: &ShowOptions) -> Result<ExitCode, Failure> {
         return Err(format!("{option}: {name} is a plan, which has its own; the option is for a chain file").into());
     }
     let plan = Plan::from_json(source).map_err(|error| format!("{name}: {error}"))?;
-    let holds_all = plan.is_kept() && plan.held.is_none();
+    let holds_all = plan.keeps_all();
     shown(&plan, holds_all, options.format)
 }
 

@@ -142,11 +142,17 @@ fn verdict(plan: &Plan) -> String {
                     format!("; no chain less than {} for each unit of its weight", gbit(*marginal_bps))
                 }
             };
-            let kept = match plan.held {
-                Some(part) => {
+            let left_out = plan.left_out.join("; ");
+            let kept = match (plan.held, plan.left_out.is_empty()) {
+                (None, true) => "All promises are kept".to_owned(),
+                (None, false) => format!("Not all that is promised is planned ({left_out}), but the rest is kept"),
+                (Some(part), true) => {
                     format!("Not all that is promised is kept, but {}% of each rate is,", short(100.0 * part))
                 }
-                None => "All promises are kept".to_owned(),
+                (Some(part), false) => format!(
+                    "Not all that is promised is planned ({left_out}), and of the rest {}% of each rate is kept,",
+                    short(100.0 * part)
+                ),
             };
             format!(
                 "{kept} on the rack `{}`. The chains carry {} Gbit/s, {} beyond their promises{objective}.{proof}",

@@ -1,5 +1,6 @@
 //! The ways to partition that Lan's dissertation compares (§5.5.2), behind one door.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::few;
@@ -41,7 +42,7 @@ pub enum Front {
 }
 
 /// What [`Strategy::Alpine`] looks for among the partitions that keep the promises.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Objective {
     /// The fewest tasks, as the dissertation (§5.3.3).

@@ -39,7 +39,7 @@ pub fn schema() -> serde_json::Value {
 }
 
 /// The format's version; files of another one are refused.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// Where everything runs, at which rates, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +66,9 @@ pub struct Plan {
     /// Absent: all. What is said of promises is said of this part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<f64>,
+    /// What the file promises and this is no plan of, each with the reason, in words: what is said of promises is said of the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// The chains, in the order of the files.
     pub chains: Vec<ChainPlan>,
     /// The servers, in the order of the rack.
@@ -105,6 +108,20 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Return whether it is kept, whole, what was promised: all of it, of all that the file promises.
+    #[must_use]
+    pub fn keeps_all(&self) -> bool {
+        self.is_kept() && self.held.is_none() && self.left_out.is_empty()
+    }
+
+    /// Say what the file promises and this is no plan of.
+    #[must_use]
+    pub fn leaving_out(mut self, left_out: Vec<String>) -> Plan {
+        self.left_out = left_out;
+        self.seal();
+        self
+    }
+
     /// Read a plan. Anybody may have written it, so that it is judged: see [`crate::judge`].
     ///
     /// # Errors

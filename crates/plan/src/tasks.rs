@@ -13,7 +13,7 @@ mod tree;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use catena_plan_alpine::SchedulerTree;
+use catena_plan_alpine::{Objective, SchedulerTree};
 use catena_plan_model::figures::gbit;
 use catena_plan_model::problem::Problem;
 use catena_plan_model::relation::Relation;
@@ -29,6 +29,8 @@ const ROUNDING: f64 = 1e-2;
 pub struct TaskPlan {
     /// How many workers have these tasks.
     pub workers: u32,
+    /// What was looked for among the tasks that keep what is promised.
+    pub objective: Objective,
     /// The tasks; the first reads the port.
     pub tasks: Vec<TaskFigures>,
     /// Whose turn it is.

@@ -47,19 +47,20 @@ impl Planner for Here {
     fn plan(&self, run: &Unplanned<'_>, tell: &dyn Fn(&Note)) -> Option<Planned> {
         let &Unplanned { chain, ports, workers, seed, .. } = run;
         // What cannot be divided among so many workers is refused by its functions, in their own words.
-        let without_promises = || match unpromised(chain, ports, workers, seed) {
-            Ok(plan) => Planned::here(plan, &chain.graph),
+        let without_promises = |notes: &[Note]| match unpromised(chain, ports, workers, seed) {
+            Ok(plan) => Planned::here(left_out(plan, notes), &chain.graph),
             Err(why) => {
                 tell(&Note::Unplanned { file: chain.name.clone(), why });
                 None
             }
         };
         if !ports.is_live() || !promises(&chain.graph) {
-            return without_promises();
+            return without_promises(&[]);
         }
         let refused = |why: Failure| {
-            tell(&Note::NothingHolds { file: chain.name.clone(), why });
-            without_promises()
+            let note = Note::NothingHolds { file: chain.name.clone(), why };
+            tell(&note);
+            without_promises(&[note])
         };
         if let Some(name) = run.rebalances {
             let why = format!("slots that move ({name}) find no queues between tasks on their way");
@@ -86,8 +87,10 @@ pub fn for_traffic(chain: &Chain, ports: &Ports, workers: u32, seed: u64) -> Res
     if !promises(&chain.graph) || (ports.have_source() && !ports.is_live()) {
         return Ok((unpromised()?, Vec::new()));
     }
-    promised(chain, ports, workers, seed)
-        .or_else(|why| Ok((unpromised()?, vec![Note::NothingHolds { file: chain.name.clone(), why }])))
+    promised(chain, ports, workers, seed).or_else(|why| {
+        let notes = vec![Note::NothingHolds { file: chain.name.clone(), why }];
+        Ok((left_out(unpromised()?, &notes), notes))
+    })
 }
 
 /// Whether the file promises anything, to chains or of how they stand to each other.
@@ -109,7 +112,17 @@ fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(P
     let (plan, mut notes) = timed(loaded, graph, ports, workers, seed)?;
     let note = |(_, why): (usize, String)| Note::NotAll { file: loaded.name.clone(), why: why.into() };
     notes.splice(0..0, unheld.into_iter().map(note));
-    Ok((plan, notes))
+    Ok((left_out(plan, &notes), notes))
+}
+
+/// The plan, with what notes say of promises that it is not of. Of a part of the rates, or of what is broken, it says so itself.
+fn left_out(plan: Plan, notes: &[Note]) -> Plan {
+    let left_out = notes.iter().filter_map(|note| match note {
+        Note::NotAll { why, .. } | Note::NothingHolds { why, .. } => Some(why.to_string()),
+        _ => None,
+    });
+    let texts = if plan.is_kept() { left_out.collect() } else { Vec::new() };
+    plan.leaving_out(texts)
 }
 
 /// Take the upper ends of chains without functions out of `graph`, where more than that can come: their packets wait nowhere, so nothing

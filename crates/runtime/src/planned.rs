@@ -7,7 +7,7 @@ use std::time::Instant;
 use catena_compile::Host;
 use catena_compile::backend::{Hosted, OnHost, lower};
 use catena_compile::names::CLASSIFY;
-use catena_plan::alpine::{Objective, Until};
+use catena_plan::alpine::Until;
 use catena_plan::demand::shares;
 use catena_plan::deployment::Deployment;
 use catena_plan::plan::{ChainPlan, Plan, ServerPlan};
@@ -154,11 +154,9 @@ impl Planned {
         let (placement, tasks) = (self.plan.placement.as_ref()?, self.tasks()?);
         // Where planning had no time to look for others, neither has this.
         let until = if tasks.cut_short { Until::of(Instant::now()) } else { Until::default() };
-        let made = [Objective::FewestTasks, Objective::MostPackets].into_iter().filter_map(|objective| {
-            Division::of(graph, &self.plan.problem, self.server, placement, objective, until).ok()
-        });
+        let made = Division::of(graph, &self.plan.problem, self.server, placement, tasks.objective, until).ok()?;
         let starts = |tasks: &planned::TaskPlan| tasks.tasks.iter().map(|task| task.start.clone()).collect::<Vec<_>>();
-        made.into_iter().find(|division| starts(&division.figures()) == starts(tasks))
+        (starts(&made.figures()) == starts(tasks)).then_some(made)
     }
 
     /// Whether it was made for this run.

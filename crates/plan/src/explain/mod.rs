@@ -86,6 +86,7 @@ impl Plan {
             unseen: case.problem.unseen.clone(),
             policy: None,
             held: None,
+            left_out: Vec::new(),
             made_of: None,
             digests,
             deployment: None,

@@ -293,7 +293,12 @@ fn within(tree: &mut Value, key: &str, act: &mut dyn FnMut(&mut Value) -> bool) 
     }
 }
 
-const LIES: [Lie; 26] = [
+const LIES: [Lie; 27] = [
+    ("another thing that was looked for", |plan| {
+        let objective = &mut tasks(plan)["objective"];
+        *objective = json!(if *objective == json!("most_packets") { "fewest_tasks" } else { "most_packets" });
+        true
+    }),
     ("the fewest tasks, which nobody has proven", |plan| {
         let minimal = &mut tasks(plan)["minimal"];
         *minimal = json!(*minimal != json!(true));

@@ -20,8 +20,8 @@ pub struct Digests {
     pub sockets: String,
     /// Of how many cores of each server are for steering.
     pub steering: String,
-    /// Of what else is said once: the rack's name, the changes that were asked for, whose figures are borrowed, and what is proven of
-    /// tasks.
+    /// Of what else is said once: the rack's name, the changes that were asked for, whose figures are borrowed, which promises are left
+    /// out, and what was looked for in tasks and is proven of them.
     pub said: String,
     /// Of how far paths are numbered.
     pub numbered: String,
@@ -89,7 +89,11 @@ impl Plan {
         let parts = (policy, &self.made_of);
         let delta = self.delta.as_ref();
         [
-            ("rack, what_if, borrowed, or minimal or cut_short of tasks", self.said(), made(|made| &made.said)),
+            (
+                "rack, what_if, borrowed, left_out, or minimal, cut_short or objective of tasks",
+                self.said(),
+                made(|made| &made.said),
+            ),
             ("deployment.spi", self.numbered(), made(|made| &made.numbered)),
             ("strategy", fnv_of(&self.strategy), made(|made| &made.strategy)),
             ("policy or made_of", fnv_of(&parts), made(|made| &made.made_of)),
@@ -102,8 +106,8 @@ impl Plan {
         let functions = self.chains.iter().flat_map(|chain| &chain.functions);
         let borrowed: Vec<bool> = functions.map(|function| function.borrowed).collect();
         let tasks = self.servers.iter().filter_map(|server| server.tasks.as_ref());
-        let proven: Vec<(bool, bool)> = tasks.map(|tasks| (tasks.minimal, tasks.cut_short)).collect();
-        fnv_of(&((&self.rack, &self.what_if, &self.borrowed), (borrowed, proven)))
+        let proven: Vec<_> = tasks.map(|tasks| (tasks.minimal, tasks.cut_short, tasks.objective)).collect();
+        fnv_of(&((&self.rack, &self.what_if, &self.borrowed, &self.left_out), (borrowed, proven)))
     }
 
     fn numbered(&self) -> String {

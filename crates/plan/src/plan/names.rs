@@ -2,7 +2,7 @@
 
 use catena_plan_model::rack::is_name;
 
-use super::Plan;
+use super::{Plan, Verdict};
 use crate::tasks::Start;
 
 /// Check that what is shown in lines fits into them.
@@ -18,10 +18,27 @@ pub(super) fn check(plan: &Plan) -> Result<(), String> {
             "{name:?} is no name of a rack or of what is in it: expected a word that fits a line of a table"
         ));
     }
-    match others(plan).find(|(_, name)| !fits_a_line(name)) {
-        Some((what, name)) => Err(format!("{name:?} is no name of a {what}: expected what fits a line of a table")),
+    if let Some((what, name)) = others(plan).find(|(_, name)| !fits_a_line(name)) {
+        return Err(format!("{name:?} is no name of a {what}: expected what fits a line of a table"));
+    }
+    match said(plan).find(|(_, text)| !fits_a_line(text)) {
+        Some((what, text)) => Err(format!("{text:?} is said ({what}): expected what fits a line")),
         None => Ok(()),
     }
+}
+
+/// What is said in words, with where that is.
+fn said(plan: &Plan) -> impl Iterator<Item = (&'static str, &str)> {
+    let lists = [("what_if", &plan.what_if), ("left_out", &plan.left_out), ("unseen", &plan.unseen)];
+    let lists = lists.into_iter().flat_map(|(what, texts)| texts.iter().map(move |text| (what, text)));
+    let borrowed = plan.borrowed.iter().flat_map(|own| [("borrowed", &own.function), ("borrowed", &own.source)]);
+    let why = match &plan.verdict {
+        Verdict::Broken { why, .. } => Some(("verdict.why", why)),
+        Verdict::Kept { .. } => None,
+    };
+    let changed = plan.delta.iter().flat_map(|delta| &delta.changed).map(|text| ("delta.changed", text));
+    let all = lists.chain(borrowed).chain(why).chain(changed).chain([("strategy", &plan.strategy)]);
+    all.map(|(what, text)| (what, text.as_str()))
 }
 
 /// A file's own name may be a chain's, and is as long as it is and of any letters: it is only held to its line.

@@ -236,6 +236,7 @@ impl Division {
         }
         TaskPlan {
             workers: self.workers,
+            objective: self.options.objective,
             tasks: figures.collect(),
             tree: self.tree(tasks, |c| self.planned_bits(c)),
             classes,
