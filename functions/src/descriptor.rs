@@ -137,6 +137,8 @@ impl Build<'_> {
     pub fn deploy<R: Recipe>(&self, recipe: R) -> Result<Box<dyn Module>, ArgError> {
         #[cfg(test)]
         if let Some(delays) = crate::testing::engines::delays() {
+            // Each instance is late in its own way.
+            let delays = delays.wrapping_add(u64::from(self.share.index) << 32);
             let engine = catena_state::Delayed::new(self.seed, self.share, delays);
             return self.deploy_late(engine, recipe);
         }

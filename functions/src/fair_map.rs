@@ -7,7 +7,7 @@ use std::convert::Infallible;
 
 use catena_state::{Declaration, Engine, Fate, FlowMap, Intent, Key, Mover, NoMemory, Plain, Share, Shared, Tx};
 
-use crate::shares::{Bring, Give, Shares, Take, Taken};
+use crate::shares::{Bring, Give, Tables, Take, Taken};
 
 /// An entry of a [`FairMap`].
 pub trait Grouped: Plain {
@@ -22,7 +22,7 @@ pub type Ticket<E, K, V> = <Entries<E, K, V> as FlowMap<K, V>>::Ticket;
 /// The promise of a place for a new entry, and of room for it.
 pub struct Place<E: Engine, K: Key, V: Grouped> {
     entry: Ticket<E, K, V>,
-    room: <E::Shared<Shares> as Shared<Shares>>::Ticket<Take>,
+    room: <E::Shared<Tables> as Shared<Tables>>::Ticket<Take>,
 }
 
 copied!(Place<E: Engine, K: Key, V: Grouped>);
@@ -31,7 +31,9 @@ copied!(Place<E: Engine, K: Key, V: Grouped>);
 pub struct FairMap<E: Engine, K: Key, V: Grouped> {
     /// The entries: to be read and changed, but not made or taken out.
     pub entries: Entries<E, K, V>,
-    shares: E::Shared<Shares>,
+    shares: E::Shared<Tables>,
+    /// Which of the tables in `shares` this one is.
+    instance: u16,
 }
 
 impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
@@ -45,16 +47,17 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
         most: impl Fn(Share) -> usize,
     ) -> Result<Self, NoMemory> {
         let (seed, share, seen) = (engine.seed(), engine.share(), engine.share_of(shares));
-        // One object for all instances knows the room of all of them.
-        let each = || (0..share.count).map(|index| most(Share { index, ..share }));
-        let all = if seen == share { most(share) } else { each().sum() };
-        let Ok(shares) = engine.shared_of(shares, || Ok::<_, Infallible>(Shares::new(seed, all)));
-        Ok(FairMap { entries: engine.flow_map(entries, most(share))?, shares })
+        // One object for all instances has a part for each: all of a sender's entries are in one.
+        let (instances, instance) =
+            if seen == share { (share.index..share.index + 1, 0) } else { (0..share.count, share.index) };
+        let each = instances.map(|index| most(Share { index, ..share }));
+        let Ok(shares) = engine.shared_of(shares, || Ok::<_, Infallible>(Tables::new(seed, each)));
+        Ok(FairMap { entries: engine.flow_map(entries, most(share))?, shares, instance: instance as u16 })
     }
 
     /// Ask for the place of a new entry, and for room among those of a sender, who is known by one or two words.
     pub fn want_place(&mut self, tx: &mut Tx, key: K, sender: [u64; 2]) -> Place<E, K, V> {
-        let room = self.shares.want(tx, Take(sender));
+        let room = self.shares.want(tx, Take { instance: self.instance, sender });
         Place { entry: self.entries.want(tx, key, Intent::Create), room }
     }
 
@@ -71,7 +74,7 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
 
     /// Give room back that nothing was put in.
     pub fn give_up(&mut self, tx: &mut Tx, group: u16) {
-        self.shares.send(tx, Give(group));
+        self.shares.send(tx, Give { instance: self.instance, group });
     }
 
     /// Put a new entry, of the group that it is told, with how long it lasts, where there is room for it or an older one of its key, which goes.
@@ -104,35 +107,35 @@ impl<E: Engine, K: Key, V: Grouped> FairMap<E, K, V> {
 
     /// Show a mover the entries: those that go are counted where they come.
     pub fn objects(&mut self, tx: &mut Tx, mover: &mut Mover) {
-        let FairMap { entries, shares } = self;
+        let FairMap { entries, shares, instance } = self;
         let arrives = mover.from().is_some();
         mover.flows(tx, entries, |tx, _, entry| match arrives {
-            true => shares.send(tx, Bring(entry.group())),
-            false => shares.send(tx, Give(entry.group())),
+            true => shares.send(tx, Bring { instance: *instance, group: entry.group() }),
+            false => shares.send(tx, Give { instance: *instance, group: entry.group() }),
         });
     }
 
     /// Look at up to `most` entries whose end may have come, and take out those that are over at `now`. Returns how many were looked
     /// at.
     pub fn expire(&mut self, tx: &mut Tx, now: u64, most: usize, end: impl Fn(&V) -> u64) -> usize {
-        let FairMap { entries, shares } = self;
+        let FairMap { entries, shares, instance } = self;
         entries.expire(tx, now, most, |tx, _, entry| {
             let end = end(entry);
             if end > now {
                 return Fate::Until(end);
             }
-            shares.send(tx, Give(entry.group()));
+            shares.send(tx, Give { instance: *instance, group: entry.group() });
             Fate::Over
         })
     }
 
     /// Look at the next `count` places, and take out the entries that are over.
     pub fn sweep(&mut self, tx: &mut Tx, count: usize, mut is_over: impl FnMut(&mut Tx, &K, &V) -> bool) {
-        let FairMap { entries, shares } = self;
+        let FairMap { entries, shares, instance } = self;
         entries.sweep(tx, count, |tx, key, entry| {
             let goes = is_over(tx, key, entry);
             if goes {
-                shares.send(tx, Give(entry.group()));
+                shares.send(tx, Give { instance: *instance, group: entry.group() });
             }
             goes
         });

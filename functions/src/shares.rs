@@ -17,9 +17,14 @@ pub const PARTS: usize = 32;
 /// Entries that a sender may have of a small table, while there is room.
 pub const LEAST: usize = 64;
 
-/// Count an entry more of a sender, who is known by one or two words, if it may have one.
+/// Count an entry more of a sender, who is known by one or two words, in an instance's table, if it may have one.
 #[derive(Clone, Copy, Debug, Plain)]
-pub struct Take(pub [u64; 2]);
+pub struct Take {
+    /// The instance, 0 where each has its own object.
+    pub instance: u16,
+    /// The words.
+    pub sender: [u64; 2],
+}
 
 /// What came of it, and the sender's group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Plain)]
@@ -34,20 +39,32 @@ pub enum Taken {
 
 /// Count an entry less of a group, which took it.
 #[derive(Clone, Copy, Debug, Plain)]
-pub struct Give(pub u16);
+pub struct Give {
+    /// In whose table, as in [`Take`].
+    pub instance: u16,
+    /// The group.
+    pub group: u16,
+}
 
 /// Count an entry more of a group, which comes from another table: whether it may have one or not. What is over the part of a table
 /// goes in time, and nothing is taken meanwhile.
 #[derive(Clone, Copy, Debug, Plain)]
-pub struct Bring(pub u16);
+pub struct Bring {
+    /// In whose table, as in [`Take`].
+    pub instance: u16,
+    /// The group.
+    pub group: u16,
+}
 
-operations!("shares": Shares { 0 => Take, 1 => Give, 2 => Bring });
+operations!("shares of tables": Tables { 0 => Take, 1 => Give, 2 => Bring });
 
-impl Op<Shares> for Take {
+impl Op<Tables> for Take {
     type Reply = Taken;
 
-    fn apply(self, shares: &mut Shares) -> Taken {
-        let group = shares.group(self.0);
+    #[inline]
+    fn apply(self, tables: &mut Tables) -> Taken {
+        let shares = tables.of(self.instance);
+        let group = shares.group(self.sender);
         match shares.take(group) {
             true => Taken::Room(group),
             false if shares.has_its_part(group) => Taken::HasItsPart(group),
@@ -56,20 +73,42 @@ impl Op<Shares> for Take {
     }
 }
 
-impl Op<Shares> for Bring {
+impl Op<Tables> for Bring {
     type Reply = ();
 
-    fn apply(self, shares: &mut Shares) {
-        shares.held[usize::from(self.0) % GROUPS] += 1;
-        shares.used += 1;
+    fn apply(self, tables: &mut Tables) {
+        tables.of(self.instance).bring(self.group);
     }
 }
 
-impl Op<Shares> for Give {
+impl Op<Tables> for Give {
     type Reply = ();
 
-    fn apply(self, shares: &mut Shares) {
-        shares.give(self.0);
+    #[inline]
+    fn apply(self, tables: &mut Tables) {
+        tables.of(self.instance).give(self.group);
+    }
+}
+
+/// The shares of several instances' tables, which one object has: what a sender has of each is a part of that one.
+#[derive(Stored)]
+pub struct Tables {
+    first: Shares,
+    others: Vec<Shares>,
+}
+
+impl Tables {
+    /// Count the entries of an instance's table each, for up to so many of them. There is one at least.
+    pub fn new(seed: Seed, mut capacities: impl Iterator<Item = usize>) -> Self {
+        let first = Shares::new(seed, capacities.next().unwrap_or(0));
+        Tables { first, others: capacities.map(|capacity| Shares::new(seed, capacity)).collect() }
+    }
+
+    /// The shares of an instance's table.
+    #[inline]
+    fn of(&mut self, instance: u16) -> &mut Shares {
+        let other = usize::from(instance).checked_sub(1);
+        other.and_then(|other| self.others.get_mut(other)).unwrap_or(&mut self.first)
     }
 }
 
@@ -122,6 +161,12 @@ impl Shares {
         true
     }
 
+    /// Count an entry more of a group, whether it may have one or not.
+    pub fn bring(&mut self, group: u16) {
+        self.held[usize::from(group) % GROUPS] += 1;
+        self.used += 1;
+    }
+
     /// Return whether a group has all that one may have, however much is free.
     fn has_its_part(&self, group: u16) -> bool {
         self.held[usize::from(group) % GROUPS] as usize >= self.part()
@@ -160,6 +205,22 @@ mod tests {
         assert!(!shares.take(a));
         (0..64).for_each(|_| shares.give(a));
         assert_eq!(most(&mut shares, a), 48, "half of the 96 that b left");
+    }
+
+    /// A sender's entries all are in one table: what it may have is a part of that one.
+    #[test]
+    fn each_table_is_shared_out_by_itself() {
+        let mut tables = Tables::new(Seed::from_number(3), [128, 128, 64].into_iter());
+        let mut most = |instance, sender: u64| {
+            let take = Take { instance, sender: [sender, 4] };
+            (0..2000).filter(|_| matches!(take.apply(&mut tables), Taken::Room(_))).count()
+        };
+        assert_eq!([most(1, 1), most(1, 2), most(1, 1)], [64, 32, 0], "64 of 128, then half of the rest");
+        assert_eq!([most(0, 1), most(2, 1)], [64, 32], "the others have theirs");
+        let group = tables.of(1).group([2, 4]);
+        Give { instance: 1, group }.apply(&mut tables);
+        Bring { instance: 2, group }.apply(&mut tables);
+        assert_eq!([tables.of(0).used, tables.of(1).used, tables.of(2).used], [64, 95, 33]);
     }
 
     #[test]

@@ -327,7 +327,8 @@ pub trait Engine: Send + 'static {
         if Self::ALL_SEE && is_shared { Share::WHOLE } else { self.share() }
     }
 
-    /// Return what keys are hashed with: secret where traffic may be hostile.
+    /// Return what keys are hashed with: secret where traffic may be hostile, and the same in all instances, and whenever one is made
+    /// anew.
     fn seed(&self) -> Seed;
 }
 

@@ -168,7 +168,8 @@ pub trait Shared<V>: Send {
     /// Take the reply.
     fn got<O: Op<V>>(&mut self, tx: &mut Tx, ticket: &Self::Ticket<O>) -> O::Reply;
 
-    /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet.
+    /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet. Those that an instance tells
+    /// one object are applied in the order in which they are told.
     fn send<O: Op<V, Reply = ()>>(&mut self, tx: &mut Tx, op: O);
 
     /// Let what operations will look at be brought near, where the object is near at all. Only a hint.

@@ -120,7 +120,8 @@ pub trait SharedMap<K: Key, V: Entry>: Send {
     /// Take the reply.
     fn got<O: EntryOp<V>>(&mut self, tx: &mut Tx, ticket: &Self::Ticket<O>) -> O::Reply;
 
-    /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet.
+    /// Ask for an operation that nobody waits for; not in *prepare*, which may be all there is of a packet. Those that an instance tells
+    /// one key are applied in the order in which they are told.
     fn send<O: EntryOp<V, Reply = ()>>(&mut self, tx: &mut Tx, key: K, op: O);
 
     /// Look at up to `most` entries whose end may have come, and forget those that are over.

@@ -4,7 +4,7 @@
 use catena_packet::wire::Seed;
 use catena_state::{Look, Op, Plain, Stored, operations};
 
-use crate::shares::{Bring, Shares};
+use crate::shares::Shares;
 
 use super::active::Counts;
 
@@ -80,9 +80,10 @@ pub(super) struct AddActive {
     pub(super) n: i64,
 }
 
-/// The server at this place is up, or down.
+/// An instance was told that the server at this place is up, or down.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct SetUp {
+    pub(super) instance: u16,
     pub(super) is_v6: bool,
     pub(super) place: u16,
     pub(super) up: bool,
@@ -118,9 +119,11 @@ pub(super) struct Active {
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct Spare;
 
-/// Is the server at this place down? For who begins: he has missed what was said before.
+/// Was this instance told that the server at this place is down? For one that is made anew: it goes on with what it had been told, whatever
+/// others were told meanwhile, for its packets that are processed again must hear the same.
 #[derive(Clone, Copy, Debug, Plain)]
 pub(super) struct IsDown {
+    pub(super) instance: u16,
     pub(super) is_v6: bool,
     pub(super) place: u16,
 }
@@ -149,6 +152,13 @@ struct Part {
     /// The most at the start.
     own: usize,
     connections: usize,
+    /// Which servers it was told to be down, by [`server`].
+    down: Vec<u32>,
+}
+
+/// Return the number of the server at a place.
+fn server(is_v6: bool, place: u16) -> u32 {
+    u32::from(is_v6) << 16 | u32::from(place)
 }
 
 /// The value of the object.
@@ -169,7 +179,8 @@ impl Admission {
     /// Nobody is in. Instances may have `most` connections, by instance, to servers at so many `places` of IPv4 and of IPv6.
     pub(super) fn new(most: &[usize], most_fragmented: usize, active: Counts, seed: Seed) -> Self {
         let shares = Shares::new(seed, most_fragmented);
-        let parts = most.iter().map(|most| Part { most: *most, own: *most, connections: 0 }).collect();
+        let parts =
+            most.iter().map(|most| Part { most: *most, own: *most, connections: 0, down: Vec::new() }).collect();
         Admission { parts, active, fragmented: 0, most_fragmented, shares, spare: 0 }
     }
 }
@@ -239,7 +250,7 @@ impl Op<Admission> for BringFragments {
 
     fn apply(self, admission: &mut Admission) {
         admission.fragmented += 1;
-        Bring(admission.shares.group(self.sender)).apply(&mut admission.shares);
+        admission.shares.bring(admission.shares.group(self.sender));
     }
 }
 
@@ -265,6 +276,12 @@ impl Op<Admission> for SetUp {
 
     fn apply(self, admission: &mut Admission) {
         admission.active.of_mut(self.is_v6).set_up(self.place.into(), self.up);
+        let Some(part) = admission.parts.get_mut(usize::from(self.instance)) else { return };
+        let server = server(self.is_v6, self.place);
+        part.down.retain(|down| *down != server);
+        if !self.up {
+            part.down.push(server);
+        }
     }
 }
 
@@ -321,7 +338,8 @@ impl Look<Admission> for IsDown {
     type Reply = bool;
 
     fn look(self, admission: &Admission) -> bool {
-        !admission.active.of(self.is_v6).is_up(usize::from(self.place))
+        let part = admission.parts.get(usize::from(self.instance));
+        part.is_some_and(|part| part.down.contains(&server(self.is_v6, self.place)))
     }
 }
 
@@ -366,7 +384,7 @@ mod tests {
                     }
                     3 => {
                         up[usize::from(place)] = !up[usize::from(place)];
-                        SetUp { is_v6, place, up: up[usize::from(place)] }.apply(&mut admission);
+                        SetUp { instance: 0, is_v6, place, up: up[usize::from(place)] }.apply(&mut admission);
                     }
                     _ if inside.is_empty() => {}
                     4 => {
@@ -383,10 +401,26 @@ mod tests {
                 prop_assert_eq!(Inside.look(&admission), (inside.len() as u64, 0));
                 for place in 0..3 {
                     prop_assert_eq!(Active { is_v6, place }.look(&admission), active(&inside, place) as i64);
-                    prop_assert_eq!(IsDown { is_v6, place }.look(&admission), !up[usize::from(place)]);
+                    prop_assert_eq!(IsDown { instance: 0, is_v6, place }.look(&admission), !up[usize::from(place)]);
                 }
             }
         }
+    }
+
+    /// It is down for all that choose then, but who is made anew hears what it was told itself.
+    #[test]
+    fn each_instance_knows_what_it_was_told() {
+        let mut admission = Admission::new(&[4, 4], MOST_FRAGMENTED, Counts::new([2, 0]), Seed::from_number(1));
+        let told = |admission: &Admission| {
+            [0, 1].map(|instance| [0, 1].map(|place| IsDown { instance, is_v6: false, place }.look(admission)))
+        };
+        SetUp { instance: 0, is_v6: false, place: 1, up: false }.apply(&mut admission);
+        assert_eq!(told(&admission), [[false, true], [false, false]]);
+        let least = Admit { is_v6: false, to: To::Least, instance: 1, instead: None };
+        assert_eq!([least, least].map(|admit| admit.apply(&mut admission)), [Admitted::To(0); 2]);
+        SetUp { instance: 1, is_v6: false, place: 1, up: false }.apply(&mut admission);
+        SetUp { instance: 0, is_v6: false, place: 1, up: true }.apply(&mut admission);
+        assert_eq!(told(&admission), [[false, false], [false, true]]);
     }
 
     #[test]

@@ -131,10 +131,10 @@ impl<E: Engine> Balancer<E> {
             others,
             events: engine.shared(&EVENTS, Sums::new(Event::COUNT)),
         };
-        // An instance may be made anew on objects that are there already: who is down there is down here.
+        // An instance may be made anew on objects that are there already: who it was told to be down is down.
         let is_down = |question: IsDown| shared.admission.look(question);
-        v4.servers.begin(is_down);
-        v6.servers.begin(is_down);
+        v4.servers.begin(instance, is_down);
+        v6.servers.begin(instance, is_down);
         Ok(Balancer { v4, v6, shared })
     }
 
@@ -145,7 +145,8 @@ impl<E: Engine> Balancer<E> {
         let Some(index) = number.checked_sub(1) else { return false };
         let Balancer { v4, v6, shared } = self;
         let mut tell = |news| shared.admission.send(tx, news);
-        v4.servers.set_up(index, up, &mut tell) || v6.servers.set_up(index, up, &mut tell)
+        let server = (shared.instance, index);
+        v4.servers.set_up(server, up, &mut tell) || v6.servers.set_up(server, up, &mut tell)
     }
 
     /// Return the number of the backend at an address and port, from 1.

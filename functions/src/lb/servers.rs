@@ -119,10 +119,10 @@ impl<F: Balance> Servers<F> {
         self.moving && !self.is_up(place)
     }
 
-    /// Begin with the servers down that [`Admission`] knows to be.
-    pub(super) fn begin(&mut self, is_down: impl Fn(IsDown) -> bool) {
+    /// Begin with the servers down that this instance was told to be, as [`Admission`] knows.
+    pub(super) fn begin(&mut self, instance: u16, is_down: impl Fn(IsDown) -> bool) {
         for (place, server) in (0..).zip(&self.places) {
-            if is_down(IsDown { is_v6: F::IS_V6, place }) {
+            if is_down(IsDown { instance, is_v6: F::IS_V6, place }) {
                 self.servers[usize::from(*server)].up = false;
             }
         }
@@ -132,11 +132,11 @@ impl<F: Balance> Servers<F> {
     }
 
     /// Say whether a server is up; `tell` is given what [`Admission`] must know of it. Returns whether it is of this family.
-    pub(super) fn set_up(&mut self, number: u16, up: bool, tell: impl FnMut(SetUp)) -> bool {
+    pub(super) fn set_up(&mut self, (instance, number): (u16, u16), up: bool, tell: impl FnMut(SetUp)) -> bool {
         let Some(index) = self.servers.iter().position(|s| s.number == number) else { return false };
         self.servers[index].up = up;
         let places = (0u16..).zip(&self.places).filter(|(_, server)| usize::from(**server) == index);
-        places.map(|(place, _)| SetUp { is_v6: F::IS_V6, place, up }).for_each(tell);
+        places.map(|(place, _)| SetUp { instance, is_v6: F::IS_V6, place, up }).for_each(tell);
         self.take_in();
         true
     }
@@ -206,7 +206,7 @@ mod tests {
             let mut before = servers(method);
             let mut admission = Admission::new(&[9], 0, Counts::new([before.places(), 0]), Seed::from_number(1));
             for (number, up) in [(1, false), (0, false), (0, true)] {
-                assert!(before.set_up(number, up, |news| news.apply(&mut admission)));
+                assert!(before.set_up((0, number), up, |news| news.apply(&mut admission)));
             }
             let key =
                 V4::key(&Tuple { src: 1, dst: 2, sport: 3, dport: 4, proto: 17 }, super::super::family::Class::FORWARD);
@@ -216,12 +216,12 @@ mod tests {
                 (up, moves, servers.none_up(), servers.choose(&key))
             };
             let mut anew = servers(method);
-            anew.begin(|question| question.look(&admission));
+            anew.begin(0, |question| question.look(&admission));
             assert_eq!(state(&anew), state(&before));
             assert_eq!(state(&anew).0, [true, false], "{method}");
-            assert!(before.set_up(0, false, |news| news.apply(&mut admission)));
+            assert!(before.set_up((0, 0), false, |news| news.apply(&mut admission)));
             let mut anew = servers(method);
-            anew.begin(|question| question.look(&admission));
+            anew.begin(0, |question| question.look(&admission));
             assert!(anew.none_up() && state(&anew) == state(&before), "{method}");
         }
     }

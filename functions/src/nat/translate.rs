@@ -100,7 +100,7 @@ impl<E: Engine, F: Translate> Napt<E, F> {
             sessions: Sessions::new(engine, (options.filtering, options.timeouts), max)?,
             fragments: Fragments::new(engine)?,
             identifications,
-            numbering: Numbering::new(seed, share),
+            numbering: Numbering::new(seed, engine.share_of(&object)),
             packets: engine.shared(&PACKETS.part(F::PART), Counts::new(2)),
             bounds,
             coming: Coming::nothing(),

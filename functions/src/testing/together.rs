@@ -221,6 +221,17 @@ fn what_is_on_its_way_in_several_instances_passes_no_bound() {
                 ends(out, 3).into_iter().for_each(|server| *of.entry(server).or_default() += 1);
                 assert_eq!(of.into_values().collect::<Vec<_>>(), [10; 5]);
             });
+            // One counter serves all for an external address: no identification is skipped, and none comes twice.
+            let args = found("NAT").with("pool", Value::Prefix("198.51.100.0".parse().unwrap(), 32));
+            let datagrams: Vec<String> = (0..60).map(|host| format!("udp 10.0.0.{host}:4000 > 192.0.2.9:53")).collect();
+            at_once("NAT", &args, &datagrams, |_, out| {
+                let ident = |bytes: &[u8]| u16::from_be_bytes([bytes[18], bytes[19]]);
+                let given: BTreeSet<u16> = out.iter().map(|(_, bytes)| ident(bytes)).collect();
+                assert_eq!(out.len(), 60);
+                let is_next = |n: &u16| given.contains(&n.wrapping_add(1));
+                assert_eq!(given.iter().filter(|n| !is_next(n)).count(), 1, "{given:?}");
+                assert_eq!(given.len(), 60);
+            });
             // No two inside endpoints get one port.
             let [several, one] = at_once("NAT", &found("NAT"), &hosts(60), |several, out| {
                 let external: BTreeSet<_> = ends(out, 1).into_iter().collect();

@@ -63,6 +63,11 @@ impl Kind {
         Kind { name: V::NAME, map: None }
     }
 
+    /// Return whether it is a map.
+    pub(super) fn is_map(&self) -> bool {
+        self.map.is_some()
+    }
+
     /// Return what a map of up to `capacity` such entries is.
     pub(super) fn of_map<K: Key, V: Entry>(capacity: usize, rules: &V::Rules) -> Kind {
         let map = MapKind { capacity, bytes: [K::BYTES, V::BYTES], rules: bytes(rules) };
