@@ -197,15 +197,30 @@ impl Program<'_> {
         self.graph.modules[module].always_starts() || self.levels.cut[module]
     }
 
-    fn capacity(&self) -> f64 {
-        (self.left - self.reserved).max(SPARE * self.graph.hz)
+    fn capacity(&self, packets: &[f64], ask: Ask) -> f64 {
+        (self.left - self.reserved).max(self.joined(packets, ask) + SPARE * self.graph.hz)
+    }
+
+    /// Cycles per second of the level's modules that surely join tasks of higher levels: those have decided how much they see.
+    fn joined(&self, packets: &[f64], ask: Ask) -> f64 {
+        let spared = few::spared(self.graph, self.promises, self.levels);
+        let decided = |m: usize| (self.levels.module[m] < self.level).then(|| self.sigma[m]);
+        let mut above: Vec<Option<f64>> = (0..packets.len()).map(decided).collect();
+        let mut all = 0.0;
+        for m in (0..above.len()).filter(|m| self.active(*m)) {
+            let up = self.graph.modules[m].upstream.and_then(|up| above[up]);
+            let Some(sigma) = up.filter(|_| self.entry(m, ask, spared[m]) == Entry::Joins) else { continue };
+            all += sigma * packets[m] * (self.graph.modules[m].cycles + self.queue(m, ask));
+            above[m] = Some(sigma);
+        }
+        all
     }
 
     /// The part of the level's packets that running to completion would serve.
-    fn served(&self, packets: &[f64]) -> f64 {
+    fn served(&self, packets: &[f64], ask: Ask) -> f64 {
         let load = |m: usize| packets[m] * self.graph.modules[m].cycles;
         let load: f64 = (0..packets.len()).filter(|m| self.active(*m)).map(load).sum();
-        if load > 0.0 { (self.capacity() / load).min(1.0) } else { 1.0 }
+        if load > 0.0 { (self.capacity(packets, ask) / load).min(1.0) } else { 1.0 }
     }
 
     fn queue(&self, module: usize, ask: Ask) -> f64 {
@@ -242,7 +257,7 @@ impl Program<'_> {
     /// No solution, or none in time.
     pub fn solve(&self, ask: Ask) -> Result<Found, Nothing> {
         let packets = self.graph.packets();
-        let scale = self.served(&packets);
+        let scale = self.served(&packets, ask);
         let mut model = self.model(ask, &packets, scale);
         let rates: f64 = self.graph.classes.iter().map(|c| c.packets).sum();
         let limits = || {
@@ -304,7 +319,7 @@ impl Program<'_> {
         };
         let mut load = Linear::default();
         let mut high = vec![0.0; count];
-        let capacity = self.capacity();
+        let capacity = self.capacity(packets, ask);
         let spared = few::spared(graph, self.promises, self.levels);
         for m in (0..count).filter(|m| self.active(*m)) {
             let module = &graph.modules[m];
@@ -355,6 +370,9 @@ impl Program<'_> {
                 }
             }
         }
+        self.add_joined(&model.sigma, ask, &spared, |column, m, queue| {
+            load.add(column, packets[m] * (graph.modules[m].cycles + queue) * scale / capacity);
+        });
         model.row(f64::NEG_INFINITY, 1.0, &load);
         if let Ask::Fewer(limit) = ask {
             let given = (0..count).filter(|m| self.active(*m) && self.given(*m)).count();
@@ -364,6 +382,18 @@ impl Program<'_> {
         }
         self.promised(&mut model, ask);
         model
+    }
+
+    /// Tell `add` of each module of a later level that surely joins a task of this one, such as the entrance of a queue that the port's
+    /// task fills: it sees what that task sees, and the later level cannot have it otherwise.
+    fn add_joined(&self, sigma: &[Option<Column>], ask: Ask, spared: &[bool], mut add: impl FnMut(Column, usize, f64)) {
+        let mut above = sigma.to_vec();
+        for m in (0..above.len()).filter(|m| self.levels.module[*m] > self.level) {
+            let up = self.graph.modules[m].upstream.and_then(|up| above[up]);
+            let Some(column) = up.filter(|_| self.entry(m, ask, spared[m]) == Entry::Joins) else { continue };
+            add(column, m, self.queue(m, ask));
+            above[m] = Some(column);
+        }
     }
 
     /// What may happen in front of a module that has another upstream.

@@ -108,20 +108,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Return whether it is kept, whole, what was promised: all of it, of all that the file promises.
-    #[must_use]
-    pub fn keeps_all(&self) -> bool {
-        self.is_kept() && self.held.is_none() && self.left_out.is_empty()
-    }
-
-    /// Say what the file promises and this is no plan of.
-    #[must_use]
-    pub fn leaving_out(mut self, left_out: Vec<String>) -> Plan {
-        self.left_out = left_out;
-        self.seal();
-        self
-    }
-
     /// Read a plan. Anybody may have written it, so that it is judged: see [`crate::judge`].
     ///
     /// # Errors

@@ -4,14 +4,14 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use catena_state::delayed::{Common, View};
+use catena_state::delayed::{OneHolder, View};
 use catena_state::{Crashes, Declaration, Delayed, Team};
 
 thread_local! {
     /// Up to which clock all packets have their fates.
     static COME: RefCell<Arc<AtomicU64>> = RefCell::default();
     /// Who holds the shared objects of all delayed engines that functions are built on now.
-    static COMMON: RefCell<Option<Common>> = const { RefCell::new(None) };
+    static HOLDER: RefCell<Option<OneHolder>> = const { RefCell::new(None) };
     static TEAM: RefCell<Option<Arc<Team>>> = const { RefCell::new(None) };
     static DELAYS: Cell<Option<u64>> = const { Cell::new(None) };
     static LOSES: Cell<(Crashes, Option<u64>)> = const { Cell::new((Crashes::Never, None)) };
@@ -132,17 +132,17 @@ pub fn going(engine: Delayed) -> Delayed {
 
 /// Return a delayed engine whose shared objects are held with those of others, if they are of those that functions are built on now.
 pub fn held(engine: Delayed) -> Delayed {
-    COMMON.with_borrow(|common| match common {
-        Some(common) => engine.held_by(common),
+    HOLDER.with_borrow(|holder| match holder {
+        Some(holder) => engine.held_by(holder),
         None => engine,
     })
 }
 
 /// Do something on delayed engines of which all have one holder of their shared objects: on a thread of its own, if it is `elsewhere`.
 pub fn with_one_holder<R>(elsewhere: bool, what: impl FnOnce() -> R) -> R {
-    COMMON.set(Some(Common::new(elsewhere)));
+    HOLDER.set(Some(OneHolder::new(elsewhere)));
     let done = what();
-    COMMON.take();
+    HOLDER.take();
     done
 }
 

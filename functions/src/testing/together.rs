@@ -255,7 +255,9 @@ fn a_scan_by_way_of_several_instances_is_found_by_all() {
             for to in 1..=30u16 {
                 let at = 2 * (to % COUNT as u16);
                 let out = several.send_at_once(&[(at, craft(&format!("tcp 10.0.0.1:4000 > 192.0.2.{to}:80 S")))]);
-                refused += usize::from(out.is_empty());
+                if out.is_empty() {
+                    refused += 1;
+                }
                 several.send_at_once(&[(at + 1, craft(&format!("tcp 192.0.2.{to}:80 > 10.0.0.1:4000 RA")))]);
                 several.settle();
             }

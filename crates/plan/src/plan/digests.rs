@@ -122,6 +122,20 @@ impl Plan {
         self
     }
 
+    /// Return whether all that the file promises is kept, and the whole of it.
+    #[must_use]
+    pub fn keeps_all(&self) -> bool {
+        self.is_kept() && self.held.is_none() && self.left_out.is_empty()
+    }
+
+    /// Say what the file promises and this is no plan of.
+    #[must_use]
+    pub fn leaving_out(mut self, left_out: Vec<String>) -> Plan {
+        self.left_out = left_out;
+        self.seal();
+        self
+    }
+
     /// What its figures follow from, and was changed since the plan was made, as far as its digests tell; nothing where it has none.
     #[must_use]
     pub fn altered(&self) -> Vec<&'static str> {

@@ -312,7 +312,11 @@ fn shorter_packets_are_more_packets_of_what_is_promised() {
     // Four times as many packets of what is promised leave the other fewer, and bits are the same.
     let [long, short] = [planned, planned / 4.0].map(of);
     assert_eq!(promised(&long), promised(&short));
-    let [long, short] = [long, short].map(|tree| part(&tree, 2));
+    // Of what the port leaves, a takes 105 cycles for each packet that it is promised.
+    let [long, short] = [(long, planned), (short, planned / 4.0)].map(|(tree, bits)| {
+        let promised = promised(&tree).iter().sum::<u64>() as f64 / bits;
+        part(&tree, 2) - promised * 105.0 / problem.servers[0].clock_hz
+    });
     assert!(short < long, "{short} and {long} of the worker's cycles for what is not promised");
 }
 
@@ -430,5 +434,66 @@ fn tasks_that_nobody_had_time_to_look_for_keep_what_is_promised() {
         assert!(again.weighed(&again.planned(), &[], &[]).is_some());
         let enough = of(&policy, &problem, 0, &placement, objective).unwrap();
         assert!(!enough.cut_short, "{objective:?}");
+    }
+}
+
+/// Of whom comes last what comes is read as well, in vain: the port has so much that who comes first never waits for packets.
+#[test]
+fn who_comes_first_has_all_that_can_be_read_for_it() {
+    let source = "class w = \"tcp\"\nclass v = \"udp\"\nchain a for w { in -> A -> out }\nchain b for v { in -> B -> out }\n\
+        priority a > b\n";
+    let policy = policy(source);
+    let mut shares = Vec::new();
+    // What was planned is dearer and cheaper than what is measured.
+    for costs in [20.0, 100.0, 400.0] {
+        let mut problem = problem(&policy);
+        problem.chains.iter_mut().flat_map(|chain| &mut chain.nodes).for_each(|node| node.server = Some(costs));
+        let division = Division::of(&policy, &problem, 0, &placed(&[1e9, 1.0]), FEWEST, Until::default()).unwrap();
+        let mut came = vec![0.0; division.modules().len()];
+        division.tasks().for_each(|(start, _)| came[start] = 1e6);
+        let mut measured = division.planned();
+        for (cycles, name) in measured.modules.iter_mut().zip(division.modules()) {
+            *cycles = if name.contains('/') { 70.0 } else { 25.0 };
+        }
+        measured.sources.iter_mut().for_each(|cycles| *cycles = 5.0);
+        measured.entrances.iter_mut().for_each(|cycles| *cycles = 5.0);
+        let (tree, _) = division.weighed(&measured, &came, &vec![0.0; came.len()]).unwrap();
+        let SchedulerTree::Fair(children) = &tree else { panic!("{tree:?}") };
+        let port = children.iter().find(|(_, child)| *child == SchedulerTree::Task(0)).expect("the port's task").0;
+        let all: u32 = children.iter().map(|(weight, _)| weight).sum();
+        // For each packet of a one of b is read, at 35 cycles; a's takes 75.
+        let (is, shall) = (f64::from(port) / f64::from(all), 70.0 / (70.0 + 75.0));
+        assert!((is - shall).abs() < 0.15, "{is} of the worker's cycles, planned with {costs} a packet");
+        shares.push(is);
+    }
+    assert!(shares.iter().all(|is| (is - shares[0]).abs() < 1e-3), "{shares:?}");
+}
+
+/// What comes to the queue of who comes last is put there by the port's task, whatever is served of it: that is paid with what is read.
+#[test]
+fn weights_are_found_where_who_comes_first_takes_all() {
+    let source = "class w = \"tcp\"\nclass v = \"udp\"\nchain a for w { in -> A -> A2 -> out }\n\
+        chain b for v { in -> B -> B2 -> out }\npriority a > b\n";
+    let policy = policy(source);
+    let mut problem = problem(&policy);
+    // Reading was thought to be far dearer than it is.
+    problem.overheads.visit = 200.0;
+    problem.chains.iter_mut().flat_map(|chain| &mut chain.nodes).for_each(|node| node.server = Some(18.0));
+    let division = Division::of(&policy, &problem, 0, &placed(&[1e9, 1.0]), FEWEST, Until::default()).unwrap();
+    let mut came = vec![0.0; division.modules().len()];
+    division.tasks().for_each(|(start, _)| came[start] = 1.2e6);
+    let mut measured = division.planned();
+    for (entrance, source, cycles) in [(13.2, 8.0, 33.0), (13.2, 0.0, 60.0), (40.0, 8.0, 33.0), (5.0, 8.0, 160.0)] {
+        measured.modules = vec![0.0, 41.0, cycles, 33.0, 18.0, 18.0];
+        measured.entrances = vec![0.0, 0.0, entrance, 0.0, entrance, 0.0];
+        measured.sources = vec![7.0, 8.0, source];
+        let weighed = division.weighed(&measured, &came, &vec![512.0; came.len()]);
+        let (tree, _) = weighed.unwrap_or_else(|| panic!("no weights, with {entrance} and {cycles} cycles"));
+        let SchedulerTree::Fair(children) = &tree else { panic!("{tree:?}") };
+        let port = children.iter().find(|(_, child)| *child == SchedulerTree::Task(0)).expect("the port's task").0;
+        // Two packets are read, and one of them is served; a little is left for the last.
+        let (read, served) = (2.0 * (48.0 + entrance), cycles + 33.0 + 8.0);
+        let (is, shall) = (f64::from(port) / 65_536.0, read / (read + served));
+        assert!((is - shall).abs() < 0.04, "{is} of the worker's cycles, not {shall}");
     }
 }

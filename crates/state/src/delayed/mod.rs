@@ -16,12 +16,12 @@
 //! does something else then is found. Maps are hashed otherwise than local ones of the same seed: what depends on hashes shows.
 
 mod asked;
-mod common;
 mod crash;
 mod holder;
 mod log;
 mod made;
 mod objects;
+mod one_holder;
 mod outlet;
 mod post;
 mod scopes;
@@ -32,9 +32,9 @@ mod view;
 mod watch;
 mod when;
 
-pub use common::Common;
 pub use crash::{Crashes, Lost};
 pub use objects::{DelayedEntry, DelayedMap, DelayedTicket};
+pub use one_holder::OneHolder;
 pub use outlet::DelayedOutlet;
 pub use shared::{Asked, DelayedShared, DelayedSharedMap};
 pub use two_keys::DelayedTwoKeyMap;
@@ -63,7 +63,7 @@ use watch::{Watch, lock};
 /// Makes another number of a seed.
 const LAYOUT: u64 = 0x6c61_796f_7574;
 
-/// The engine. Several may have [one holder](Common) of their shared objects.
+/// The engine. Several may have [one holder](OneHolder) of their shared objects.
 pub struct Delayed {
     /// Makes the maps, which are hashed otherwise than those of [`Local`] with the same seed.
     local: Local,
@@ -104,8 +104,8 @@ impl Delayed {
 
     /// Let the shared objects be held with those of other engines: instances of one name see the same.
     #[must_use]
-    pub fn held_by(self, common: &Common) -> Self {
-        self.watch().post.holder = common.way();
+    pub fn held_by(self, holder: &OneHolder) -> Self {
+        self.watch().post.holder = holder.way();
         self
     }
 

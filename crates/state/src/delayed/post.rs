@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use catena_packet::random::SplitMix64;
 
-use super::common::{Common, Way};
 use super::holder::{Call, Request};
 use super::made::Made;
+use super::one_holder::{OneHolder, Way};
 use crate::tx::Pass;
 
 /// A result is there after at most so many polls, if nobody says otherwise.
@@ -63,7 +63,7 @@ impl Post {
             applied: Vec::new(),
             replies: BTreeMap::new(),
             ended: Vec::new(),
-            holder: Common::new(delays % ELSEWHERE == 1).way(),
+            holder: OneHolder::new(delays % ELSEWHERE == 1).way(),
             goes_at: None,
         }
     }

@@ -41,7 +41,7 @@ impl Division {
         let [promises, implied] =
             [&self.promises, &self.implied].map(|all| rates::heard(all, (&self.bounds, &bounds), is_silent));
         bounds.iter_mut().for_each(|bound| bound.forget_if(is_silent));
-        let mixed = Alpine { graph: self.mixed(came, &bounds), ..self.alpine.clone() };
+        let mixed = Alpine { graph: self.mixed(came, &bounds, costs), ..self.alpine.clone() };
         let options = Options { until: Until::of(Instant::now()), ..self.options };
         let tasks = rates::weigh_again(&mixed, (&promises, &implied), &bounds, costs, options)?;
         let of = |c: usize| self.entries.iter().copied().filter(move |m| self.owners[*m] == Some(c));
@@ -49,9 +49,10 @@ impl Division {
         Some((self.tree(&tasks, |c| seen(&mut of(c)).unwrap_or_else(|| self.planned_bits(c))), each))
     }
 
-    /// The pipeline with as much of each chain as came, in the ratio: no less in all than was thought, for more comes than can
-    /// be done, and of no chain less than it is promised.
-    fn mixed(&self, came: &[f64], bounds: &[Bound]) -> Graph {
+    /// The pipeline with as much of each chain as came, in the ratio: no less in all than was thought, nor than could be read if nothing
+    /// else was done, for more comes than can be done; and of no chain less than it is promised. Were it thought that less comes, the port
+    /// would read too little for who comes first, and who comes last had what that leaves.
+    fn mixed(&self, came: &[f64], bounds: &[Bound], costs: &Measured) -> Graph {
         let mut graph = self.alpine.graph.clone();
         let entries: Vec<usize> = (0..graph.classes.len()).map(|class| graph.entry(class)).collect();
         // What comes to no function waits nowhere, and nobody counts it.
@@ -64,7 +65,11 @@ impl Division {
         if all <= 0.0 || own.iter().any(|entry| !self.alpine.tasks.tasks.iter().any(|task| task.start == *entry)) {
             return graph;
         }
-        let thought: f64 = graph.classes.iter().map(|class| class.packets).sum();
+        let of = |costs: &[f64], n: usize| costs.get(n).copied().unwrap_or(0.0);
+        let read = of(&costs.sources, 0) + self.parts(0).map(|(m, part)| part * of(&costs.modules, m)).sum::<f64>();
+        let readable = if read > 0.0 { graph.hz / read } else { 0.0 };
+        let planned: f64 = graph.classes.iter().map(|class| class.packets).sum();
+        let thought = planned.max(readable);
         let mut by_entry = vec![0.0; graph.modules.len()];
         graph.classes.iter().zip(&entries).for_each(|(class, entry)| by_entry[*entry] += class.packets);
         for (class, entry) in graph.classes.iter_mut().zip(&entries).filter(|(_, entry)| own.contains(entry)) {

@@ -29,12 +29,12 @@ struct Held {
 
 /// Whoever holds the shared objects of several engines, or of one.
 #[derive(Clone)]
-pub struct Common(Arc<Mutex<Held>>);
+pub struct OneHolder(Arc<Mutex<Held>>);
 
-impl Common {
+impl OneHolder {
     /// Make one without objects: on a thread of its own, if it is `elsewhere`.
     pub fn new(elsewhere: bool) -> Self {
-        Common(Arc::new(Mutex::new(Held { holder: Holder::new(elsewhere), known: Vec::new(), engines: 0 })))
+        OneHolder(Arc::new(Mutex::new(Held { holder: Holder::new(elsewhere), known: Vec::new(), engines: 0 })))
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
@@ -45,7 +45,7 @@ impl Common {
     pub(super) fn way(&self) -> Way {
         let mut held = self.held();
         held.engines += 1;
-        Way { engine: held.engines, common: self.clone() }
+        Way { engine: held.engines, holder: self.clone() }
     }
 }
 
@@ -53,7 +53,7 @@ impl Common {
 pub(super) struct Way {
     /// Tells its operations from those of others: their packets' clocks may be the same.
     engine: u32,
-    common: Common,
+    holder: OneHolder,
 }
 
 impl Way {
@@ -69,7 +69,7 @@ impl Way {
         let value = first()?;
         let mut hasher = DefaultHasher::new();
         value.bytes().hash(&mut hasher);
-        let (mut held, first) = (self.common.held(), hasher.finish());
+        let (mut held, first) = (self.holder.held(), hasher.finish());
         let is_it = |known: &&Known| known.instance == instance && known.declaration.is_named_as(&object.declaration);
         if let Some(known) = held.known.iter().find(is_it) {
             assert!(known.declaration == object.declaration, "{object}: declared otherwise by another instance");
@@ -87,12 +87,12 @@ impl Way {
 
     /// Return whether no other engine's objects are there.
     pub(super) fn is_alone(&self) -> bool {
-        self.common.held().engines == 1
+        self.holder.held().engines == 1
     }
 
     /// Let the holder do what is asked, in this order; returns the replies. Nothing will come any more of passes that are `over`.
     pub(super) fn answer(&self, calls: Vec<Call>, over: Vec<Pass>) -> Vec<Vec<u8>> {
-        self.common.held().holder.answer(self.engine, calls, over)
+        self.holder.held().holder.answer(self.engine, calls, over)
     }
 }
 
@@ -100,7 +100,7 @@ impl Way {
 mod tests {
     use catena_packet::wire::Seed;
 
-    use super::Common;
+    use super::OneHolder;
     use crate::declare::{Access, Declaration, Scope};
     use crate::delayed::Delayed;
     use crate::engine::{Engine, Share};
@@ -110,10 +110,10 @@ mod tests {
 
     const SUMS: Declaration = Declaration::shared("sums", "numbers", Scope::Global, Access::WriteMostly);
 
-    fn engines(seed: u64, common: &Common) -> [Delayed; 2] {
+    fn engines(seed: u64, holder: &OneHolder) -> [Delayed; 2] {
         [0, 1].map(|index| {
             let mut engine = Delayed::new(Seed::from_number(1), Share { index, count: 2 }, seed + u64::from(index));
-            engine = engine.held_by(common);
+            engine = engine.held_by(holder);
             engine.make_for("it");
             engine
         })
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn what_each_engine_tells_is_told_once_and_seen_by_all() {
         for seed in 0..100 {
-            let mut engines = engines(seed, &Common::new(seed % 4 == 1));
+            let mut engines = engines(seed, &OneHolder::new(seed % 4 == 1));
             let mut sums = engines.each_mut().map(|engine| engine.shared(&SUMS, Counts::new(1)));
             for clock in 1..=50 {
                 for (engine, sums) in engines.iter_mut().zip(&mut sums) {
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "sums: another instance has made it of another first value")]
     fn all_instances_make_an_object_of_the_same_first_value() {
-        let mut engines = engines(1, &Common::new(false));
+        let mut engines = engines(1, &OneHolder::new(false));
         for (engine, count) in engines.iter_mut().zip([3, 4]) {
             engine.shared(&SUMS, Counts::new(count));
         }
