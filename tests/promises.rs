@@ -57,7 +57,7 @@ fn a_ratio_holds_where_more_comes_than_can_be_done() {
 }
 
 /// As much comes of both, and more than can be done: who comes first has what comes of it, and the other one what is left. On a quiet
-/// machine it is 94 to 99% and 0.2 to 2%, beside two builds 94 to 99% and 1 to 12%; where nobody comes first, 48 to 54%.
+/// machine it is 99.8 to 100% and 0 to 0.03% (five runs, optimised); where nobody comes first, 49.9 to 50.1%. The rest is for other guests.
 #[test]
 fn who_comes_first_has_more_than_who_comes_last() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -69,7 +69,7 @@ fn who_comes_first_has_more_than_who_comes_last() {
         (x / (x + y), told)
     };
     let (first, last, same) = (part("priority x > y"), part("priority y > x"), part("throughput x : y = 1 : 1"));
-    assert!(first.0 > 0.8 && last.0 < 0.25, "{first:?} of all where x comes first, {last:?} where it comes last");
+    assert!(first.0 > 0.9 && last.0 < 0.1, "{first:?} of all where x comes first, {last:?} where it comes last");
     assert!((0.4..0.6).contains(&same.0), "{same:?} of all where nobody comes first");
 }
 
