@@ -118,11 +118,16 @@ fn promised(loaded: &Chain, ports: &Ports, workers: u32, seed: u64) -> Result<(P
 /// The plan, with what notes say of promises that it is not of. Of a part of the rates, or of what is broken, it says so itself.
 fn left_out(plan: Plan, notes: &[Note]) -> Plan {
     let left_out = notes.iter().filter_map(|note| match note {
-        Note::NotAll { why, .. } | Note::NothingHolds { why, .. } => Some(why.to_string()),
+        Note::NotAll { why, .. } | Note::NothingHolds { why, .. } => Some(one_line(&why.to_string())),
         _ => None,
     });
     let texts = if plan.is_kept() { left_out.collect() } else { Vec::new() };
     plan.leaving_out(texts)
+}
+
+/// What is said in several lines, as a list of functions is, in one: a plan has no others.
+fn one_line(text: &str) -> String {
+    text.split(char::is_control).map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Take the upper ends of chains without functions out of `graph`, where more than that can come: their packets wait nowhere, so nothing
@@ -294,7 +299,16 @@ fn speed(port: &Port) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::whole_megahertz;
+    use super::{one_line, whole_megahertz};
+
+    #[test]
+    fn what_a_plan_says_is_one_line() {
+        assert_eq!(
+            one_line("these functions cannot be planned:\n  a: why\r\n\n  b: because"),
+            "these functions cannot be planned: a: why b: because"
+        );
+        assert_eq!(one_line("in one line"), "in one line");
+    }
 
     #[test]
     fn a_clock_that_two_processes_measure_is_one() {
