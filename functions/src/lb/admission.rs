@@ -128,7 +128,7 @@ pub(super) struct IsDown {
     pub(super) place: u16,
 }
 
-operations!("connections": Admission {
+operations!("connections by instance": Admission {
     0 => Admit,
     1 => Release,
     2 => AddActive,
