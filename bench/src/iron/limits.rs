@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use catena_isolation::scene::actor::{DATAGRAM, Protocol};
+use catena_isolation::scene::actor::{DATAGRAM, Protocol, Role};
 use catena_isolation::scene::turn::{Seen, Times, Traffic, Turn, Way};
 use catena_isolation::scene::{Scene, SceneError};
 use catena_records::record::{Record, median};
@@ -95,37 +95,39 @@ const STEADY: u32 = 50_000;
 /// The most that it may lose of them, in percent, and what the paper's loses: 1.93 Gbps become 1.90 ("Performance overhead").
 const LOST: f64 = 2.0;
 const PAPER_LOST: f64 = (1.0 - 1.90 / 1.93) * 100.0;
-/// Of a receiver whose need is measured: more than it has.
-const PLENTY: f64 = 60.0;
+/// Of a receiver whose need is measured: all of the core, as there.
+const PLENTY: f64 = 100.0;
 /// A round counts if packets cost the same before and after it, to this part: a machine of which others have a half now and then has no
 /// quota that is what they take.
 const STEADY_WITHIN: f64 = 0.05;
 /// Rounds that are played for each that is to be counted, at most.
 const TRIED: u64 = 4;
 
-/// A receiver whose quota is what it took without enforcement: it goes on receiving all the same. One that `keeps` has a burst of one
-/// period: what it did not need in one pays for what it needs more in another.
+/// A receiver that is alone on its core and may have all of it, and the same one with a quota that is what it took: it goes on receiving
+/// all the same. One that `keeps` has a burst of one period: what it did not need in one pays for what it needs more in another.
 fn limited(options: &Options, enforced: Turn, keeps: bool) -> Result<Record, SceneError> {
     let traffic = Traffic { protocol: Protocol::Udp, way: Way::In, size: DATAGRAM, rate: STEADY, count: 1 };
-    let (mut lost, mut quotas) = (Vec::new(), Vec::new());
+    let (mut lost, mut quotas, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.rounds * TRIED {
-        let play = |quota: f64, turn: Turn| {
-            let scene = Scene::new(&[("victim".to_owned(), QUOTA), ("receiver".to_owned(), quota)], &[ACT])?;
+        let play = |quota: f64| {
+            let mut scene = Scene::new(&[("nobody".to_owned(), QUOTA), ("receiver".to_owned(), quota)], &[ACT])?;
+            scene.set_victim(Role::Rest);
             if keeps {
                 scene.keep(1)?;
             }
-            let seen = scene.turn(traffic, turn, times(options), over::is_over)?;
+            let seen = scene.turn(traffic, enforced, times(options), over::is_over)?;
             Ok::<_, SceneError>((seen.received, seen.cost(scene.containers()[1].cgroup())))
         };
-        let (without, took) = play(PLENTY, Turn::Without)?;
-        let (with, _) = play(took, enforced)?;
-        let (_, took_after) = play(PLENTY, Turn::Without)?;
+        let (without, took) = play(PLENTY)?;
+        let (with, cost) = play(took)?;
+        let (_, took_after) = play(PLENTY)?;
         if (took_after / took.max(f64::MIN_POSITIVE) - 1.0).abs() > STEADY_WITHIN {
             eprintln!("not counted: packets took {took:.1}% before and {took_after:.1}% after it");
             continue;
         }
         lost.push((1.0 - with / without.max(1.0)) * 100.0);
         quotas.push(took);
+        costs.push(cost);
         if lost.len() as u64 == options.rounds {
             break;
         }
@@ -136,9 +138,9 @@ fn limited(options: &Options, enforced: Turn, keeps: bool) -> Result<Record, Sce
             error: std::io::Error::other("it is never as fast as a moment before: try again when nothing else runs"),
         });
     }
-    let ((value, spread), (quota, _)) = (median(&mut lost), median(&mut quotas));
+    let [(value, spread), (quota, _), (cost, _)] = [&mut lost, &mut quotas, &mut costs].map(|samples| median(samples));
     let (case, unit) = ("packets lost".to_owned(), "%".to_owned());
-    let peer = vec![("quota, %".to_owned(), quota)];
+    let peer = vec![("quota, %".to_owned(), quota), ("receivers' cost, %".to_owned(), cost)];
     Ok(Record { case, unit, value, spread, bar: Some(LOST), paper: Some(PAPER_LOST), peer, ..Record::default() })
 }
 

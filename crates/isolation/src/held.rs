@@ -56,6 +56,8 @@ pub(crate) struct Held {
     entry: usize,
     usage_ns: u64,
     next_ns: u64,
+    /// What its processes may run of that, and the threads that receive for it.
+    divided: (u64, u64),
     /// Of the interval that is not yet reported.
     cost_ns: i64,
     dropped_early: u64,
@@ -142,6 +144,7 @@ impl Held {
             entry,
             usage_ns,
             next_ns,
+            divided: (next_ns, 0),
             cost_ns: 0,
             dropped_early: 0,
             throttled_ns,
@@ -162,6 +165,7 @@ impl Held {
         claimed: &mut Claimed,
     ) -> Result<(), ThreadedError> {
         self.devices.push(Polled::start(device, self.cgroup.clone(), journal, claimed)?);
+        self.divided.1 = self.next_ns;
         let each = self.next_ns / self.devices.len() as u64;
         for device in &mut self.devices {
             // Whatever keeps the kernel from that, the first step says it.
@@ -221,12 +225,17 @@ impl Held {
         let charged = self.below.of(step.cgroups, || self.cgroup.ids());
         let charges: Vec<&Charge> = charged.filter_map(|id| step.charges.get(&Account::Cgroup(id))).collect();
         let sum = |of: fn(&Charge) -> u64| -> u64 { charges.iter().copied().map(of).sum() };
+        let own = usage.saturating_sub(self.usage_ns);
+        let took: u64 = self.devices.iter_mut().map(Polled::took_ns).sum();
+        let is_all = |took: u64, had: u64| !self.devices.is_empty() && took + took / 16 >= had;
+        let (processes_had, threads_had) = self.divided;
         let came = Came {
             elapsed: step.elapsed,
-            own: usage.saturating_sub(self.usage_ns),
+            own,
             charged: sum(|charge| charge.ns),
             // Where the kernel keeps softirqs apart, they are in nobody's CPU time, and nobody has anything to get back.
             hosted: if step.irqs_apart { 0 } else { sum(|charge| charge.hosted) },
+            held_back: is_all(own.saturating_sub(took), processes_had) || is_all(took, threads_had),
         };
         self.usage_ns = usage;
         self.cost_ns += [came.own, came.charged].map(u64::cast_signed).iter().sum::<i64>() - came.hosted.cast_signed();
@@ -239,13 +248,12 @@ impl Held {
         let had = self.next_ns;
         self.next_ns = self.ledger.step(&came, most(came.elapsed));
         let rests = self.rest.goes_on(self.next_ns, self.ledger.balance(), came.elapsed);
-        let took: Vec<u64> = self.devices.iter_mut().map(Polled::took_ns).collect();
-        let took: u64 = took.iter().sum();
         let (processes, receiving) = if self.devices.is_empty() {
             (self.next_ns, 0)
         } else {
-            divide(self.next_ns, came.own.saturating_sub(took), took)
+            divide(self.next_ns, own.saturating_sub(took), took)
         };
+        self.divided = (processes, receiving);
         let (was_cut, was_crowded) = (self.is_cut, self.is_crowded);
         if !rests {
             journal.note(self.entry, processes / 1000)?;

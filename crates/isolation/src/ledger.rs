@@ -39,6 +39,8 @@ pub struct Came {
     /// Softirq time that is in `own`, on whosever account. What the cgroup did for itself is in `charged` too, and so is paid
     /// once.
     pub hosted: u64,
+    /// Whether its processes, or the threads that receive for it, took all that they had: what others of them left was wanted then.
+    pub held_back: bool,
 }
 
 impl Ledger {
@@ -62,6 +64,9 @@ impl Ledger {
 
     /// Take in what came, and return the quota until the next step: at most `most`, at least [`LEAST`], in whole microseconds.
     ///
+    /// A cgroup that was held back in one part and left something in another keeps that, up to one grant: else what it is to pay
+    /// in one period it would pay twice, as who has little leaves little to the other part to do.
+    ///
     /// The grant is by the time that passed. A step that comes late so takes nothing from the cgroup, and one that comes
     /// early gives it nothing.
     pub fn step(&mut self, came: &Came, most: u64) -> u64 {
@@ -77,7 +82,8 @@ impl Ledger {
         let granted = u128::from(self.quota) * self.time / u128::from(self.period);
         self.pool.quota = i64::try_from(granted - self.granted).unwrap_or(i64::MAX / 4);
         self.granted = granted;
-        let kept = if idled { self.balance().clamp(0, self.burst) } else { 0 };
+        let keep = if came.held_back { self.burst.max(self.pool.quota) } else { self.burst };
+        let kept = if idled { self.balance().clamp(0, keep) } else { 0 };
         self.pool.end_period(idled);
         self.pool.runtime += kept;
         let most = signed(most).max(LEAST) / UNIT * UNIT;
@@ -111,11 +117,13 @@ impl Ledger {
 }
 
 /// Divide what a cgroup may run between its processes and the kernel's threads that receive for it, in this order: each has what
-/// the other did not take in the last step, and half of it at least. Where both take more than before, that is in the books one
-/// step later.
+/// the other did not take in the last step, an eighth of all more, and half of all at least.
+///
+/// The eighth is for what differs from step to step: with exactly what the other left, who needs a little more one time leaves the
+/// other less the next time, and both lose in turn. Where both take it, that is in the books one step later.
 pub fn divide(may_run: u64, processes_took: u64, threads_took: u64) -> (u64, u64) {
     let least = LEAST.unsigned_abs();
-    let part = |others: u64| may_run.saturating_sub(others).max(may_run / 2);
+    let part = |others: u64| (may_run.saturating_sub(others) + may_run / 8).clamp(may_run / 2, may_run);
     (part(threads_took).max(least) / 1000 * 1000, part(processes_took))
 }
 

@@ -5,6 +5,7 @@
 
 pub mod actor;
 mod cores;
+mod pace;
 mod threads;
 pub mod traced;
 pub mod turn;

@@ -15,6 +15,7 @@ use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::pace::Pace;
 use super::{Container, NAMESPACES, Scene, SceneError};
 
 /// Where receivers listen.
@@ -23,8 +24,6 @@ pub const PORT: u16 = 9000;
 pub const DATAGRAM: usize = 1400;
 /// Bytes of the largest datagram.
 const LARGEST: usize = 2048;
-/// How often a sender at a rate sends.
-const TICK: Duration = Duration::from_millis(2);
 /// A receiver tells its count after so many datagrams.
 const TOLD: u64 = 32;
 /// Steps of arithmetic in a piece of work: some 20 us.
@@ -46,6 +45,8 @@ pub enum Role {
     Compute,
     /// Compute when nobody else wants the core.
     Fill,
+    /// Nothing.
+    Rest,
     /// Receive all that comes.
     Receive(Protocol),
     /// Answer each datagram with one of [`DATAGRAM`] bytes.
@@ -67,6 +68,7 @@ impl fmt::Display for Role {
         match self {
             Role::Compute => f.write_str("compute"),
             Role::Fill => f.write_str("fill"),
+            Role::Rest => f.write_str("rest"),
             Role::Receive(protocol) => write!(f, "receive {}", word(protocol)),
             Role::Answer => f.write_str("answer"),
             Role::Send(protocol, rate, size, to) => {
@@ -96,6 +98,7 @@ impl FromStr for Role {
         match words[0] {
             "compute" => Ok(Role::Compute),
             "fill" => Ok(Role::Fill),
+            "rest" => Ok(Role::Rest),
             "receive" => Ok(Role::Receive(protocol()?)),
             "answer" => Ok(Role::Answer),
             "exchange" => Ok(Role::Exchange),
@@ -240,6 +243,7 @@ pub fn act(words: &[String]) -> Result<(), String> {
     let done = match role {
         Role::Compute => ready().and_then(|()| compute(&counter)),
         Role::Fill => yield_to_all().and_then(|()| ready()).and_then(|()| compute(&counter)),
+        Role::Rest => ready().and_then(|()| rest()),
         Role::Receive(Protocol::Udp) => receive_datagrams(&counter),
         Role::Receive(Protocol::Tcp) => receive_connections(),
         Role::Answer => answer(),
@@ -277,6 +281,12 @@ fn yield_to_all() -> io::Result<()> {
 fn ready() -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "ready").and_then(|()| output.flush())
+}
+
+fn rest() -> io::Result<()> {
+    loop {
+        thread::park();
+    }
 }
 
 fn compute(counter: &File) -> io::Result<()> {
@@ -393,23 +403,28 @@ fn send_datagrams(rate: u32, size: usize, to: &[SocketAddr], receives: bool) -> 
     };
     let sockets: Vec<UdpSocket> = to.iter().map(socket).collect::<io::Result<_>>()?;
     ready()?;
+    wake_in_time()?;
     let (packet, mut answer) = (vec![7; size], [0; LARGEST]);
-    let each_tick = rate as usize * TICK.as_millis() as usize / 1000;
-    let mut next = Instant::now();
-    for turn in 0.. {
-        for number in 0..each_tick.max(1) {
+    let (began, mut pace, mut turn) = (Instant::now(), Pace::new(rate), sockets.iter().cycle());
+    loop {
+        let (number, next) = if rate > 0 { pace.due(began.elapsed()) } else { (1, Duration::ZERO) };
+        for _ in 0..number {
             // Where nobody listens yet, an error of an earlier packet comes back; a full queue drops.
-            _ = sockets[(turn + number) % sockets.len()].send(&packet);
+            _ = turn.next().map(|socket| socket.send(&packet));
         }
         for socket in sockets.iter().filter(|_| receives) {
             while socket.recv(&mut answer).is_ok() {}
         }
         if rate > 0 {
-            next = (next + TICK).max(Instant::now() - 10 * TICK);
-            thread::sleep(next.saturating_duration_since(Instant::now()));
+            thread::sleep(next.saturating_sub(began.elapsed()));
         }
     }
-    Ok(())
+}
+
+/// Let this thread wake up when it wants to, and not 50 us later, with others.
+fn wake_in_time() -> io::Result<()> {
+    // SAFETY: the call takes numbers.
+    if unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn send_connections(connections: u32, to: &[SocketAddr]) -> io::Result<()> {
@@ -442,7 +457,8 @@ mod tests {
         for role in [Role::Answer, Role::Exchange, Role::Ask(9, 100, to.clone()), run] {
             assert_eq!(role.to_string().parse(), Ok(role));
         }
-        let roles = [Role::Compute, Role::Fill, Role::Receive(Protocol::Tcp), Role::Send(Protocol::Udp, 1000, 64, to)];
+        let send = Role::Send(Protocol::Udp, 1000, 64, to);
+        let roles = [Role::Compute, Role::Fill, Role::Rest, Role::Receive(Protocol::Tcp), send];
         for role in roles {
             assert_eq!(role.to_string().parse(), Ok(role));
         }
