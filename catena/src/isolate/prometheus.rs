@@ -229,6 +229,7 @@ mod tests {
             transmit_ns: 0,
             interrupt_ns: 0,
             outside_ns: None,
+            outside_timer_ns: None,
             softirqs: 3,
             charged_ns: 2 * ns,
             gap: 0.0,

@@ -16,6 +16,7 @@ fn status(cgroups: Vec<Row>) -> Status {
         transmit_ns: 0,
         interrupt_ns: 0,
         outside_ns: None,
+        outside_timer_ns: None,
         softirqs: 0,
         charged_ns: 0,
         gap: 0.0,

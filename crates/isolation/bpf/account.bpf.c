@@ -81,9 +81,10 @@ struct totals {
 };
 
 /* What user space sets: what each hard interrupt takes before its handler begins and after it ends, as it was measured at the start,
- * and whether there is a device in `devices`. */
+ * one of a timer and another one, and whether there is a device in `devices`. */
 struct settings {
-	u64 outside_ns;
+	u64 timer_ns;
+	u64 message_ns;
 	u64 devices;
 };
 

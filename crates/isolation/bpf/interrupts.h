@@ -14,7 +14,7 @@ INLINE int begin_interrupt(void)
 	return 0;
 }
 
-INLINE int end_interrupt(void)
+INLINE int end_interrupt(int of_timer)
 {
 	u32 zero = 0;
 	struct softirq *s = lookup(&softirqs, &zero);
@@ -27,7 +27,7 @@ INLINE int end_interrupt(void)
 		return 0;
 	/* What it takes outside of its handler is as much of it. */
 	struct settings *set = lookup(&settings, &zero);
-	ns += set ? set->outside_ns : 0;
+	ns += !set ? 0 : of_timer ? set->timer_ns : set->message_ns;
 	s->interrupts += ns;
 	if (current_task())
 		take_from(s, current_cgroup(), ns);
@@ -42,7 +42,7 @@ SEC("tp_btf/irq_handler_entry") int device_entry(u64 *arguments)
 
 SEC("tp_btf/irq_handler_exit") int device_exit(u64 *arguments)
 {
-	return end_interrupt();
+	return end_interrupt(0);
 }
 
 SEC("tp_btf/local_timer_entry") int timer_entry(u64 *arguments)
@@ -52,7 +52,7 @@ SEC("tp_btf/local_timer_entry") int timer_entry(u64 *arguments)
 
 SEC("tp_btf/local_timer_exit") int timer_exit(u64 *arguments)
 {
-	return end_interrupt();
+	return end_interrupt(1);
 }
 
 SEC("tp_btf/call_function_single_entry") int call_entry(u64 *arguments)
@@ -62,7 +62,7 @@ SEC("tp_btf/call_function_single_entry") int call_entry(u64 *arguments)
 
 SEC("tp_btf/call_function_single_exit") int call_exit(u64 *arguments)
 {
-	return end_interrupt();
+	return end_interrupt(0);
 }
 
 SEC("tp_btf/softirq_raise") int raise(u64 *arguments)

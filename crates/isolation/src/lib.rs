@@ -50,6 +50,7 @@ pub use locks::LockError;
 pub use meter::{Meter, Row, Status};
 pub use missing::Missing;
 pub use news::News;
+pub use outside::Outside;
 pub use quota::{Bandwidth, CpuCgroup, Hierarchies, QuotaError};
 pub use threaded::ThreadedError;
 pub use tracer::Tracer;

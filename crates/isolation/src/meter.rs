@@ -35,8 +35,11 @@ pub struct Status {
     pub transmit_ns: u64,
     /// The part of hard interrupts, in ns.
     pub interrupt_ns: u64,
-    /// What each hard interrupt takes of that before its handler begins and after it ends, as measured at the start, in ns.
+    /// What each hard interrupt takes of that before its handler begins and after it ends, as measured at the start, in ns: of one by
+    /// a device or another CPU,
     pub outside_ns: Option<u64>,
+    /// and of one by a timer.
+    pub outside_timer_ns: Option<u64>,
     /// How many softirqs there were.
     pub softirqs: u64,
     /// The sum of all charges, in ns.
@@ -137,7 +140,8 @@ impl Meter {
             receive_ns: came.totals.receive_ns,
             transmit_ns: came.totals.transmit_ns,
             interrupt_ns: came.totals.interrupt_ns,
-            outside_ns: self.tracer.outside_ns(),
+            outside_ns: self.tracer.outside().map(|outside| outside.message_ns),
+            outside_timer_ns: self.tracer.outside().map(|outside| outside.timer_ns),
             softirqs: came.totals.softirqs,
             charged_ns: came.charged(),
             gap: came.gap(),

@@ -1,11 +1,13 @@
 //! What a hard interrupt takes before its handler begins and after it ends.
 //!
 //! No tracepoint is there: the processor, and on a virtual machine the one below it, save and restore what ran. On hardware that is
-//! some hundred ns, on a virtual machine it was 11 us, six times what the handler took. So it is measured once, at the start: a
-//! thread that does nothing but read the clock is interrupted by a timer, and what it misses beside the handler's time is it.
+//! some hundred ns; on virtual machines a timer's was seen to take 3 to 11 us, several times what the handler took, and another CPU's call 1 us.
+//! So it is measured once, at the start: a thread that does nothing but read the clock is interrupted, and what it misses beside the
+//! handler's time is it.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
@@ -17,13 +19,13 @@ use aya::{Btf, Ebpf, Pod};
 const TRIED: usize = 400;
 const ENOUGH: usize = 100;
 const LEAST: usize = 20;
-/// Until the timer comes, and how long it is waited for.
-const TIMER: Duration = Duration::from_micros(40);
+/// Until an interrupt comes, and how long it is waited for.
+const DELAY: Duration = Duration::from_micros(40);
 const WAIT: Duration = Duration::from_micros(120);
 /// More is no interrupt's: the machine has lost its CPU meanwhile.
 const MOST_NS: u64 = 100_000;
 
-/// When a timer's handler began and ended last on a CPU, in ns of the monotonic clock.
+/// When a handler began and ended last on a CPU, in ns of the monotonic clock.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Handler {
@@ -34,30 +36,65 @@ pub(crate) struct Handler {
 // SAFETY: plain numbers without padding, in C's layout.
 unsafe impl Pod for Handler {}
 
-/// The programs that see a handler, and the tracepoint of each.
-const PROGRAMS: [(&str, &str); 2] = [("handler_begins", "local_timer_entry"), ("handler_ends", "local_timer_exit")];
-
-/// Measure it on the CPU that this runs on, in ns; `None` where the kernel does not let that be seen.
-pub(crate) fn measure(loaded: &mut Ebpf, btf: &Btf) -> Option<u64> {
-    let samples = watch(loaded, btf);
-    // Whatever came of it, no timer pays for them from now on.
-    for (name, _) in PROGRAMS {
-        let program: Option<&mut BtfTracePoint> = loaded.program_mut(name).and_then(|program| program.try_into().ok());
-        // One that is not loaded is refused, and needs nothing.
-        _ = program.map(BtfTracePoint::unload);
-    }
-    median(samples?)
+/// What each interrupt takes outside of its handler, in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outside {
+    /// Of one by this CPU's timer.
+    pub timer_ns: u64,
+    /// Of one by another CPU, or by a device: both come as messages from without.
+    pub message_ns: u64,
 }
 
+/// Interrupts that a thread can cause itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// By a timer.
+    Timer,
+    /// By a thread on another CPU, which calls all that run threads of its process.
+    Call,
+}
+
+impl Source {
+    /// Return the programs that see a handler, and the tracepoint of each.
+    fn programs(self) -> [(&'static str, &'static str); 2] {
+        match self {
+            Source::Timer => [("timer_begins", "local_timer_entry"), ("timer_ends", "local_timer_exit")],
+            Source::Call => [("call_begins", "call_function_single_entry"), ("call_ends", "call_function_single_exit")],
+        }
+    }
+}
+
+/// Measure it on the CPU that this runs on; `None` where the kernel does not let that be seen. Where there is no other CPU to call
+/// this one, all interrupts are taken for timers'.
+pub(crate) fn measure(loaded: &mut Ebpf, btf: &Btf) -> Option<Outside> {
+    let handlers: PerCpuArray<_, Handler> = PerCpuArray::try_from(loaded.take_map("handlers")?).ok()?;
+    let mut measure = |source: Source| {
+        let samples = watch(loaded, btf, &handlers, source);
+        // Whatever came of it, no interrupt pays for them from now on.
+        for (name, _) in source.programs() {
+            let program: Option<&mut BtfTracePoint> =
+                loaded.program_mut(name).and_then(|program| program.try_into().ok());
+            // One that is not loaded is refused, and needs nothing.
+            _ = program.map(BtfTracePoint::unload);
+        }
+        median(samples?)
+    };
+    let timer_ns = measure(Source::Timer)?;
+    // Not more than a timer's: what more is seen then is not the interrupt's.
+    let message_ns = measure(Source::Call).map_or(timer_ns, |ns| ns.min(timer_ns));
+    Some(Outside { timer_ns, message_ns })
+}
+
+type Handlers = PerCpuArray<aya::maps::MapData, Handler>;
+
 /// Attach the programs, and measure.
-fn watch(loaded: &mut Ebpf, btf: &Btf) -> Option<Vec<u64>> {
-    for (name, tracepoint) in PROGRAMS {
+fn watch(loaded: &mut Ebpf, btf: &Btf, handlers: &Handlers, source: Source) -> Option<Vec<u64>> {
+    for (name, tracepoint) in source.programs() {
         let program: &mut BtfTracePoint = loaded.program_mut(name)?.try_into().ok()?;
         program.load(tracepoint, btf).and_then(|()| program.attach()).ok()?;
     }
-    let handlers: PerCpuArray<_, Handler> = PerCpuArray::try_from(loaded.take_map("handlers")?).ok()?;
     // A thread that ends with the CPU that it was given.
-    thread::scope(|scope| scope.spawn(|| samples(&handlers)).join().ok()?.ok())
+    thread::scope(|scope| scope.spawn(|| samples(handlers, source)).join().ok()?.ok())
 }
 
 /// Return what is usual of enough samples.
@@ -67,26 +104,47 @@ fn median(mut samples: Vec<u64>) -> Option<u64> {
     (samples.len() >= LEAST).then(|| samples[samples.len() / 2])
 }
 
-/// Be interrupted by a timer again and again, and return what each time took beside its handler, in ns.
-fn samples(handlers: &PerCpuArray<impl std::borrow::Borrow<aya::maps::MapData>, Handler>) -> io::Result<Vec<u64>> {
+/// Be interrupted again and again, and return what each time took beside its handler, in ns.
+fn samples(handlers: &Handlers, source: Source) -> io::Result<Vec<u64>> {
     let cpu = stay()?;
-    // SAFETY: the call takes plain numbers.
-    let timer = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) })?;
+    match source {
+        Source::Timer => {
+            // SAFETY: the call takes plain numbers.
+            let timer = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) })?;
+            interrupted(handlers, cpu, || set(&timer))
+        }
+        Source::Call => {
+            barrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)?;
+            let (call, calls) = mpsc::channel();
+            thread::scope(|scope| {
+                let caller = scope.spawn(move || {
+                    leave(cpu)?;
+                    while calls.recv().is_ok() {
+                        // As long as the timer takes: it is not to be there before it is waited for.
+                        thread::sleep(DELAY);
+                        barrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)?;
+                    }
+                    Ok(())
+                });
+                let samples = interrupted(handlers, cpu, || call.send(()).map_err(io::Error::other));
+                drop(call);
+                caller.join().unwrap_or_else(|_| Err(io::Error::other("the caller panicked"))).and(samples)
+            })
+        }
+    }
+}
+
+/// Ask for an interrupt again and again, wait for each, and return what each took beside its handler, in ns.
+fn interrupted(handlers: &Handlers, cpu: usize, ask: impl Fn() -> io::Result<()>) -> io::Result<Vec<u64>> {
     let mut samples = Vec::with_capacity(ENOUGH);
     for _ in 0..TRIED {
         if samples.len() == ENOUGH {
             break;
         }
-        let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let once = libc::itimerspec {
-            it_interval: none,
-            it_value: libc::timespec { tv_sec: 0, tv_nsec: i64::from(TIMER.subsec_nanos()) },
-        };
-        // SAFETY: the descriptor is open, and the time lives during the call.
-        done(unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &raw const once, std::ptr::null_mut()) })?;
+        ask()?;
         let turns = turns()?;
         let (before, after) = longest_gap(u64::from(WAIT.subsec_nanos()));
-        // Where another one had the CPU after the interrupt, what is missed is his time, on a busy CPU most often.
+        // Where another one had the CPU after the interrupt, what is missed is his time.
         if self::turns()? != turns {
             continue;
         }
@@ -98,6 +156,37 @@ fn samples(handlers: &PerCpuArray<impl std::borrow::Borrow<aya::maps::MapData>, 
         }
     }
     Ok(samples)
+}
+
+/// Let a timer interrupt this CPU soon.
+fn set(timer: &OwnedFd) -> io::Result<()> {
+    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let once = libc::itimerspec {
+        it_interval: none,
+        it_value: libc::timespec { tv_sec: 0, tv_nsec: i64::from(DELAY.subsec_nanos()) },
+    };
+    // SAFETY: the descriptor is open, and the time lives during the call.
+    done(unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &raw const once, std::ptr::null_mut()) })
+}
+
+/// Call all CPUs that run threads of this process, which interrupts them.
+fn barrier(command: libc::c_int) -> io::Result<()> {
+    // SAFETY: the call takes numbers.
+    let code = unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) };
+    if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Keep this thread off a CPU, also where the process has been kept on that one.
+///
+/// # Errors
+/// The system's, as where there is no other.
+fn leave(cpu: usize) -> io::Result<()> {
+    // SAFETY: plain data, of which zeros are valid; the set lives during the call. CPUs that are not there count for nothing.
+    done(unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        (0..8 * size_of_val(&set)).filter(|other| *other != cpu).for_each(|other| libc::CPU_SET(other, &mut set));
+        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
+    })
 }
 
 /// Read the clock for so long, in ns, and return when it was read before and after the longest time in which it was not.

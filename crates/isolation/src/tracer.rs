@@ -9,7 +9,7 @@ use aya::{Btf, Ebpf, Pod};
 use crate::alive::Alive;
 use crate::charge::{Account, Accounts, Charge, Totals};
 use crate::missing::{Missing, Tracepoint, capabilities, chain};
-use crate::outside;
+use crate::outside::{self, Outside};
 
 /// The program; empty where it could not be built.
 static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/account.bpf.o"));
@@ -93,7 +93,8 @@ unsafe impl Pod for Totals {}
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct Settings {
-    outside_ns: u64,
+    timer_ns: u64,
+    message_ns: u64,
     /// Whether there are accounts of devices.
     devices: u64,
 }
@@ -101,12 +102,19 @@ struct Settings {
 // SAFETY: as above.
 unsafe impl Pod for Settings {}
 
+impl Settings {
+    fn new(outside: Option<Outside>, devices: u64) -> Settings {
+        let (timer_ns, message_ns) = outside.map_or((0, 0), |outside| (outside.timer_ns, outside.message_ns));
+        Settings { timer_ns, message_ns, devices }
+    }
+}
+
 /// Charges softirqs as long as it lives.
 pub struct Tracer {
     charges: PerCpuHashMap<MapData, u64, Charge>,
     totals: PerCpuArray<MapData, Totals>,
     missing: Vec<Missing>,
-    outside_ns: Option<u64>,
+    outside: Option<Outside>,
     settings: Array<MapData, Settings>,
     /// Accounts of devices, by the inode of the network namespace and the number there.
     devices: HashMap<MapData, [u32; 2], u64>,
@@ -140,11 +148,11 @@ impl Tracer {
         let none = PerCpuValues::try_from(vec![Charge::default(); cpus]).map_err(|error| unreadable(error.into()))?;
         charges.insert(Account::NoRoom.key(), none, 0).map_err(unreadable)?;
         // Before others run in interrupts.
-        let outside_ns = outside::measure(&mut loaded, &btf);
+        let outside = outside::measure(&mut loaded, &btf);
         let mut settings = Array::try_from(settings).map_err(unreadable)?;
-        settings.set(0, Settings { outside_ns: outside_ns.unwrap_or(0), devices: 0 }, 0).map_err(unreadable)?;
+        settings.set(0, Settings::new(outside, 0), 0).map_err(unreadable)?;
         let devices = HashMap::try_from(devices).map_err(unreadable)?;
-        let mut missing = Vec::from_iter(outside_ns.is_none().then_some(Missing::Outside));
+        let mut missing = Vec::from_iter(outside.is_none().then_some(Missing::Outside));
         for tracepoint in &TRACEPOINTS {
             if let Err(what) = attach(&mut loaded, &btf, tracepoint) {
                 if tracepoint.without.is_none() {
@@ -153,7 +161,7 @@ impl Tracer {
                 missing.push(what);
             }
         }
-        Ok(Tracer { charges, totals, missing, outside_ns, settings, devices, alive: Alive::new(), loaded })
+        Ok(Tracer { charges, totals, missing, outside, settings, devices, alive: Alive::new(), loaded })
     }
 
     /// Return what is not measured here, and why.
@@ -161,10 +169,10 @@ impl Tracer {
         &self.missing
     }
 
-    /// Return what a hard interrupt takes before its handler begins and after it ends, as it was measured at the start, in ns; `None`
+    /// Return what a hard interrupt takes before its handler begins and after it ends, as it was measured at the start; `None`
     /// where that could not be measured. Accounts have it.
-    pub fn outside_ns(&self) -> Option<u64> {
-        self.outside_ns
+    pub fn outside(&self) -> Option<Outside> {
+        self.outside
     }
 
     /// Return the ids of the programs that the kernel runs for this tracer.
@@ -204,8 +212,7 @@ impl Tracer {
             None => _ = self.devices.remove(&key),
         }
         let devices = u64::from(self.devices.keys().next().is_some());
-        let outside_ns = self.outside_ns.unwrap_or(0);
-        self.settings.set(0, Settings { outside_ns, devices }, 0).map_err(unreadable)
+        self.settings.set(0, Settings::new(self.outside, devices), 0).map_err(unreadable)
     }
 }
 
