@@ -30,7 +30,7 @@ struct Kind {
 const KINDS: [Kind; 2] = [
     Kind {
         name: "tracing, 1 UDP receiver at full rate",
-        load: Load::Flood,
+        load: Load::Full,
         unit: "packets/s",
         compared: ("lost", "%", LOST, Some(PAPER)),
         compare: |[without, with]| (1.0 - with / without) * 100.0,

@@ -14,6 +14,7 @@ typedef unsigned long long u64;
 enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_HASH = 5, MAP_PERCPU_ARRAY = 6, MAP_LRU_HASH = 9 };
 enum { NET_TX_SOFTIRQ = 2, NET_RX_SOFTIRQ = 3 };
 enum { TCP_TIME_WAIT = 6, TCP_NEW_SYN_RECV = 12 };
+enum { AF_PACKET = 17, SOCK_RAW = 3 };
 enum { NO_EXIST = 1 };
 /* ETH_P_ARP, in the order of bytes in a packet. */
 enum { ARP = __builtin_bswap16(0x0806) };
@@ -38,8 +39,10 @@ struct sock_cgroup_data {
 };
 struct sock {
 	struct {
+		unsigned short skc_family;
 		volatile unsigned char skc_state;
 	} __sk_common;
+	unsigned short sk_type;
 	struct sock_cgroup_data sk_cgrp_data;
 };
 struct net_device;

@@ -389,3 +389,15 @@ fn a_packet_that_is_taken_up_at_once_is_of_who_takes_it_up() {
     );
     assert_eq!((shown.of(Account::Cgroup(7)), shown.of(Account::NoSocket)), ((130, 1), (0, 0)));
 }
+
+#[test]
+fn a_packet_of_one_socket_is_all_its_and_two_share_what_there_was_before_the_second() {
+    let begin = "socket 1 7 1\nsocket 2 8 1\nsoftirq 3\nreceive 5\nafter 100\nready 1\nafter 60\n";
+    let one_socket = one(&format!("{begin}end 3\n"));
+    assert_eq!(one_socket.of(Account::Cgroup(7)), (160, 1));
+    // The next packet of the softirq is another one's alone.
+    let two_packets = one(&format!("{begin}receive 6\nafter 30\nready 2\nafter 10\nend 3\n"));
+    assert_eq!((two_packets.of(Account::Cgroup(7)), two_packets.of(Account::Cgroup(8))), ((160, 1), (40, 1)));
+    let two_sockets = one(&format!("{begin}ready 2\nafter 10\nend 3\n"));
+    assert_eq!((two_sockets.of(Account::Cgroup(7)), two_sockets.of(Account::Cgroup(8))), ((80, 1), (90, 0)));
+}

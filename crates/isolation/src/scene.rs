@@ -6,6 +6,7 @@
 pub mod actor;
 mod cores;
 mod pace;
+mod sending;
 mod threads;
 pub mod traced;
 pub mod turn;

@@ -6,16 +6,15 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::str::FromStr;
 use std::thread;
-use std::time::{Duration, Instant};
 
-use super::pace::Pace;
+use super::sending::{feed, send_connections, send_datagrams};
 use super::{Container, NAMESPACES, Scene, SceneError};
 
 /// Where receivers listen.
@@ -23,9 +22,9 @@ pub const PORT: u16 = 9000;
 /// Bytes of a datagram, as in Khalid's dissertation, section 2.1.3.
 pub const DATAGRAM: usize = 1400;
 /// Bytes of the largest datagram.
-const LARGEST: usize = 2048;
+pub(super) const LARGEST: usize = 2048;
 /// A receiver tells its count after so many datagrams.
-const TOLD: u64 = 32;
+pub(super) const TOLD: u64 = 32;
 /// Steps of arithmetic in a piece of work: some 20 us.
 const PIECE: u32 = 20_000;
 
@@ -54,6 +53,8 @@ pub enum Role {
     /// Send to these addresses in turn: so many datagrams a second of so many bytes, 0 as fast as it goes; so many connections
     /// to each.
     Send(Protocol, u32, usize, Vec<SocketAddr>),
+    /// Send datagrams of so many bytes as fast as a receiver takes them, whose count this file has.
+    Feed(String, usize, SocketAddr),
     /// The same by datagrams, and receive what is answered.
     Ask(u32, usize, Vec<SocketAddr>),
     /// Send datagrams to itself, and receive each before the next is sent: each has a softirq of its own, in this process' time.
@@ -79,6 +80,7 @@ impl fmt::Display for Role {
                 write!(f, "ask udp {rate} {size}")?;
                 to.iter().try_for_each(|address| write!(f, " {address}"))
             }
+            Role::Feed(counter, size, to) => write!(f, "feed {counter} {size} {to}"),
             Role::Exchange => f.write_str("exchange"),
             Role::Run(words) => write!(f, "run {}", words.join(" ")),
         }
@@ -103,6 +105,15 @@ impl FromStr for Role {
             "answer" => Ok(Role::Answer),
             "exchange" => Ok(Role::Exchange),
             "run" if words.len() > 1 => Ok(Role::Run(words[1..].iter().map(|word| (*word).to_owned()).collect())),
+            "feed" => match words[..] {
+                [_, counter, size, to] => {
+                    let size =
+                        size.parse().ok().filter(|size| *size <= LARGEST).ok_or("expected a datagram's bytes")?;
+                    let to = to.parse().map_err(|_| "expected an address")?;
+                    Ok(Role::Feed(counter.to_owned(), size, to))
+                }
+                _ => Err("expected a count, a size, and an address".to_owned()),
+            },
             how @ ("send" | "ask") => {
                 let [_, _, rate, size, to @ ..] = &words[..] else {
                     return Err("expected a rate and a size".to_owned());
@@ -138,7 +149,7 @@ impl Actor {
         let work = memory().map_err(file)?;
         let mut command = Command::new(std::env::current_exe().map_err(file)?);
         let namespace = container.map_or_else(|| scene.outside(), |container| container.namespace.clone());
-        let counter = format!("/proc/{}/fd/{}", std::process::id(), work.as_raw_fd());
+        let counter = path(&work);
         command.args(&scene.act).args([namespace, core.to_string(), counter, role.to_string()]);
         command.args(container.iter().flat_map(|container| &container.folders));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -153,6 +164,11 @@ impl Actor {
             return Err(failed(said.trim()));
         }
         Ok(actor)
+    }
+
+    /// Return the file that has its count, as another process of a scene can open it.
+    pub fn counter(&self) -> String {
+        path(&self.work)
     }
 
     /// Return whether what it does is to receive.
@@ -198,6 +214,11 @@ impl Drop for Actor {
         _ = self.child.kill();
         _ = self.child.wait();
     }
+}
+
+/// Return a path by which other processes can open a file of this one.
+fn path(file: &File) -> String {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
 }
 
 /// Make a file in memory that holds two numbers, 0.
@@ -250,6 +271,7 @@ pub fn act(words: &[String]) -> Result<(), String> {
         Role::Send(Protocol::Udp, rate, size, to) => send_datagrams(rate, size, &to, false),
         Role::Send(Protocol::Tcp, connections, _, to) => send_connections(connections, &to),
         Role::Ask(rate, size, to) => send_datagrams(rate, size, &to, true),
+        Role::Feed(taken, size, to) => feed(&taken, size, to),
         Role::Exchange => exchange(&counter),
         Role::Run(words) => run(&words, &counter),
     };
@@ -278,7 +300,7 @@ fn yield_to_all() -> io::Result<()> {
 }
 
 /// Tell who started this that it does what it is for.
-fn ready() -> io::Result<()> {
+pub(super) fn ready() -> io::Result<()> {
     let mut output = io::stdout().lock();
     writeln!(output, "ready").and_then(|()| output.flush())
 }
@@ -394,58 +416,6 @@ fn monotonic() -> io::Result<u64> {
     Ok(time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned())
 }
 
-fn send_datagrams(rate: u32, size: usize, to: &[SocketAddr], receives: bool) -> io::Result<()> {
-    let socket = |address: &SocketAddr| {
-        let socket = UdpSocket::bind("0.0.0.0:0")?;
-        socket.connect(address)?;
-        socket.set_nonblocking(receives)?;
-        Ok(socket)
-    };
-    let sockets: Vec<UdpSocket> = to.iter().map(socket).collect::<io::Result<_>>()?;
-    ready()?;
-    wake_in_time()?;
-    let (packet, mut answer) = (vec![7; size], [0; LARGEST]);
-    let (began, mut pace, mut turn) = (Instant::now(), Pace::new(rate), sockets.iter().cycle());
-    loop {
-        let (number, next) = if rate > 0 { pace.due(began.elapsed()) } else { (1, Duration::ZERO) };
-        for _ in 0..number {
-            // Where nobody listens yet, an error of an earlier packet comes back; a full queue drops.
-            _ = turn.next().map(|socket| socket.send(&packet));
-        }
-        for socket in sockets.iter().filter(|_| receives) {
-            while socket.recv(&mut answer).is_ok() {}
-        }
-        if rate > 0 {
-            thread::sleep(next.saturating_sub(began.elapsed()));
-        }
-    }
-}
-
-/// Let this thread wake up when it wants to, and not 50 us later, with others.
-fn wake_in_time() -> io::Result<()> {
-    // SAFETY: the call takes numbers.
-    if unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-fn send_connections(connections: u32, to: &[SocketAddr]) -> io::Result<()> {
-    let mut streams = Vec::new();
-    for address in to {
-        for _ in 0..connections.max(1) {
-            streams.push(TcpStream::connect(address)?);
-        }
-    }
-    ready()?;
-    let send = |mut stream: TcpStream| {
-        thread::spawn(move || {
-            let bytes = vec![7; 1 << 16];
-            while stream.write_all(&bytes).is_ok() {}
-        })
-    };
-    let threads: Vec<_> = streams.into_iter().map(send).collect();
-    threads.into_iter().for_each(|thread| _ = thread.join());
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,7 +424,8 @@ mod tests {
     fn roles_come_back_from_their_words() {
         let to = vec!["10.78.1.2:9000".parse().unwrap(), "10.78.2.2:9000".parse().unwrap()];
         let run = Role::Run(["wc", "/tmp/a"].map(str::to_owned).to_vec());
-        for role in [Role::Answer, Role::Exchange, Role::Ask(9, 100, to.clone()), run] {
+        let feed = Role::Feed("/proc/7/fd/9".to_owned(), 64, to[0]);
+        for role in [feed, Role::Answer, Role::Exchange, Role::Ask(9, 100, to.clone()), run] {
             assert_eq!(role.to_string().parse(), Ok(role));
         }
         let send = Role::Send(Protocol::Udp, 1000, 64, to);

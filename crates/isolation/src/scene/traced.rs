@@ -12,8 +12,8 @@ use crate::Tracer;
 /// What is measured of the first container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// It receives on its core what comes as fast as another core sends: datagrams a second.
-    Flood,
+    /// It receives on its core as fast as it can what another core sends: datagrams a second.
+    Full,
     /// It sends to itself, a packet a softirq: us of CPU a packet, with the calls that send and receive it.
     Lone,
 }
@@ -27,10 +27,10 @@ impl Scene {
     pub fn pairs(&self, load: Load, times: Times, pairs: usize) -> Result<Vec<[f64; 2]>, SceneError> {
         let receiver = &self.containers[0];
         self.steer(receiver, false)?;
-        let role = if load == Load::Flood { Role::Receive(Protocol::Udp) } else { Role::Exchange };
+        let role = if load == Load::Full { Role::Receive(Protocol::Udp) } else { Role::Exchange };
         let measured = Actor::start(self, Some(receiver), INSIDE, &role)?;
-        let to = vec![SocketAddr::from((receiver.address(), PORT))];
-        let other = if load == Load::Flood { Role::Send(Protocol::Udp, 0, DATAGRAM, to) } else { Role::Fill };
+        let to = SocketAddr::from((receiver.address(), PORT));
+        let other = if load == Load::Full { Role::Feed(measured.counter(), DATAGRAM, to) } else { Role::Fill };
         let _other = Actor::start(self, None, OUTSIDE, &other)?;
         let mut seen = Vec::new();
         for pair in 0..pairs {
@@ -54,7 +54,7 @@ fn once(measured: &Actor, load: Load, time: Duration) -> Result<f64, SceneError>
     let (ended, took) = (look()?, at.elapsed().as_secs_f64());
     let [packets, cpu_ns] = [0, 1].map(|n| ended[n].saturating_sub(began[n]) as f64);
     Ok(match load {
-        Load::Flood => packets / took,
+        Load::Full => packets / took,
         Load::Lone => cpu_ns / 1e3 / packets.max(1.0),
     })
 }
