@@ -8,7 +8,7 @@ use super::none;
 const LONGEST: usize = 500;
 /// Files that may sleep, all beside the way of packets: a worker without work, a writer without records, a run that has no reader
 /// yet.
-const MAY_SLEEP: [&str; 10] = [
+const MAY_SLEEP: [&str; 11] = [
     "crates/dataplane/src/worker.rs",
     "functions/src/monitor/export.rs",
     "crates/runtime/src/outputs.rs",
@@ -18,9 +18,11 @@ const MAY_SLEEP: [&str; 10] = [
     "crates/isolation/src/guard.rs",
     // A run that starts while a guard still restores what the one before left.
     "crates/isolation/src/journal.rs",
+    // Another CPU is called when it waits for that.
+    "crates/isolation/src/outside.rs",
     // Turns are of a length, and senders have a rate.
     "crates/isolation/src/scene.rs",
-    "crates/isolation/src/scene/actor.rs",
+    "crates/isolation/src/scene/sending.rs",
     "crates/isolation/src/scene/traced.rs",
     "crates/isolation/src/scene/turn.rs",
 ];
