@@ -27,6 +27,10 @@ enum { OWED_FOR = 10000000 };
 /* A softirq that begins so many ns after an interrupt's end at most is that one's; else a process is in the kernel and caused it. */
 enum { AT_ONCE = 2000 };
 
+/* So many packets are charged by the clock after one that two sockets got: who shares a network with others must not have them pay
+ * for what is done for it, such as a filter. */
+enum { EXACT = 1024 };
+
 /* What a softirq has done so far for one account. */
 struct slot {
 	u64 account;
@@ -51,7 +55,7 @@ struct softirq {
 	u32 used;
 	u32 caused;  /* whether the process that had the CPU caused it */
 	u32 whole;   /* whether the segment under way is its owner's from its begin on, before it was known */
-	u32 unused;
+	u32 exact;   /* how many packets are yet to be charged by the clock, as one had two sockets */
 	u64 host; /* whose time softirqs took last, and how much that is not in its account yet */
 	u64 hosted;
 	u64 interrupt;  /* begin of the hard interrupt under way; 0: none */
@@ -257,10 +261,11 @@ INLINE void end_segment(struct softirq *s, u32 next)
 INLINE struct slot *claim(struct softirq *s, u64 account)
 {
 	u64 now = clock(), ns = now - s->mark;
-	/* A packet that two sockets get: when it was the first one's alone was not written down. */
+	/* A packet that two sockets get: when it was the first one's alone was not written down. Of those that come next it is. */
 	if (s->whole && s->owner < SLOTS && s->slots[s->owner].account != account) {
 		s->slots[s->owner].ns += ns / 2;
 		ns -= ns / 2;
+		s->exact = EXACT;
 	}
 	s->whole = 0;
 	u32 at = slot_of(s, account) & (SLOTS - 1);
@@ -287,7 +292,9 @@ INLINE void claim_packet(struct softirq *s, u64 account, u32 dropped)
 INLINE void claim_for(struct softirq *s, struct sock *sk)
 {
 	u64 cgroup = cgroup_of(sk), account = cgroup ? cgroup : NOBODY | NO_SOCKET;
-	if (s->owner != PENDING || s->unclaimed != 1 || s->pending || sk->sk_type == SOCK_RAW ||
+	u32 by_clock = s->exact;
+	s->exact -= by_clock ? 1 : 0;
+	if (by_clock || s->owner != PENDING || s->unclaimed != 1 || s->pending || sk->sk_type == SOCK_RAW ||
 	    sk->__sk_common.skc_family == AF_PACKET) {
 		claim_packet(s, account, 0);
 		return;

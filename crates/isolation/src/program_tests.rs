@@ -400,4 +400,19 @@ fn a_packet_of_one_socket_is_all_its_and_two_share_what_there_was_before_the_sec
     assert_eq!((two_packets.of(Account::Cgroup(7)), two_packets.of(Account::Cgroup(8))), ((160, 1), (40, 1)));
     let two_sockets = one(&format!("{begin}ready 2\nafter 10\nend 3\n"));
     assert_eq!((two_sockets.of(Account::Cgroup(7)), two_sockets.of(Account::Cgroup(8))), ((80, 1), (90, 0)));
+    // The one after it is charged exactly: nobody has others pay for more than one in many.
+    let next = "driver\nreceive 6\nafter 1000\nready 1\nafter 500\nready 2\nafter 1\ndriver\n";
+    let two_packets = one(&format!("{begin}ready 2\nafter 10\n{next}end 3\n"));
+    assert_eq!((two_packets.of(Account::Cgroup(7)), two_packets.of(Account::Cgroup(8))), ((1080, 2), (591, 0)));
+}
+
+#[test]
+fn an_interrupt_takes_outside_of_its_handler_what_one_of_its_kind_takes() {
+    let of = |kind: u32| {
+        let interrupt = format!("interrupt {kind}\nafter 10\nraise 3\nreturn {kind}\n");
+        one(&format!("socket 1 7 1\noutside 3000 200\n{interrupt}softirq 3\nreceive 5\nafter 40\nready 1\nend 3\n"))
+            .of(Account::Cgroup(7))
+    };
+    let [device, timer, call] = [0, 1, 2].map(of);
+    assert_eq!([device, timer, call], [(250, 1), (3050, 1), (250, 1)]);
 }

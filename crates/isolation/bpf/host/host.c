@@ -231,12 +231,16 @@ int main(void)
 			TELL(softirq_entry, a[0]);
 		else if (IS("end"))
 			TELL(softirq_exit, a[0]);
-		else if (IS("interrupt"))
-			TELL(device_entry, 0);
+		else if (IS("outside")) {
+			struct settings *set = host_lookup(&settings, &zero);
+			set->timer_ns = a[0];
+			set->message_ns = a[1];
+		} else if (IS("interrupt"))
+			a[0] == 1 ? TELL(timer_entry, 0) : a[0] == 2 ? TELL(call_entry, 0) : TELL(device_entry, 0);
 		else if (IS("raise"))
 			TELL(raise, a[0]);
 		else if (IS("return"))
-			TELL(device_exit, 0);
+			a[0] == 1 ? TELL(timer_exit, 0) : a[0] == 2 ? TELL(call_exit, 0) : TELL(device_exit, 0);
 		else if (IS("receive"))
 			TELL(receive, skb);
 		else if (IS("driver"))

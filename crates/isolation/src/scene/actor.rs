@@ -53,10 +53,10 @@ pub enum Role {
     /// Send to these addresses in turn: so many datagrams a second of so many bytes, 0 as fast as it goes; so many connections
     /// to each.
     Send(Protocol, u32, usize, Vec<SocketAddr>),
-    /// Send datagrams of so many bytes as fast as a receiver takes them, whose count this file has.
-    Feed(String, usize, SocketAddr),
     /// The same by datagrams, and receive what is answered.
     Ask(u32, usize, Vec<SocketAddr>),
+    /// Send datagrams of so many bytes as fast as a receiver takes them, whose count this file has.
+    Feed(String, usize, SocketAddr),
     /// Send datagrams to itself, and receive each before the next is sent: each has a softirq of its own, in this process' time.
     Exchange,
     /// Run a command again and again, and count its ends. Its words have no spaces.
