@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use catena_isolation::scene::turn::{Seen, Times, Turn, Way};
-use catena_isolation::scene::{OUTSIDE, Scene, actor};
+use catena_isolation::scene::{OUTSIDE, Scene, SceneError, actor};
 use catena_records::record::{self, Record, median};
 use catena_records::report;
 
@@ -80,23 +80,28 @@ fn run() -> Result<(), String> {
     // As the work of enforcement on another core is nobody's traffic; processes of a scene choose their own.
     actor::pin(OUTSIDE).map_err(|error| format!("CPU {OUTSIDE}: {error}"))?;
     let mut records = Vec::new();
+    // Each row is kept as it comes: what is cut off is not lost.
+    let mut keep = |rows: Vec<Record>| {
+        let kept = record::update(&options.output, &rows);
+        records.extend(rows);
+        kept.map_err(|error| format!("{}: {error}", options.output.display()))
+    };
     for case in CASES.iter().filter(|case| case.name.contains(&options.only)) {
         eprintln!("{}", case.name);
         match measure(case, &options) {
-            Ok(rows) => {
-                let kept = record::update(&options.output, &rows);
-                kept.map_err(|error| format!("{}: {error}", options.output.display()))?;
-                records.extend(rows);
-            }
+            Ok(rows) => keep(rows.into())?,
             // The others can still be measured.
             Err(Skipped::Shaping(why)) => eprintln!("  not measured: no token bucket: {why}"),
             Err(Skipped::Failed(why)) => return Err(why),
         }
     }
-    for rows in [costs::rows, limits::rows, tracing::rows, applications::rows, dropping::rows] {
-        let rows = rows(&options).map_err(|error| error.to_string())?;
-        record::update(&options.output, &rows).map_err(|error| format!("{}: {error}", options.output.display()))?;
-        records.extend(rows);
+    let failed = |error: SceneError| error.to_string();
+    keep(costs::rows(&options).map_err(failed)?)?;
+    for row in limits::rows(&options) {
+        keep(vec![row.map_err(failed)?])?;
+    }
+    for rows in [tracing::rows, applications::rows, dropping::rows] {
+        keep(rows(&options).map_err(failed)?)?;
     }
     print!("{}", report::table(&records));
     Ok(())
@@ -110,7 +115,7 @@ enum Skipped {
 
 /// Play a row's rounds.
 fn measure(case: &Case, options: &Options) -> Result<[Record; 2], Skipped> {
-    let failed = |error: catena_isolation::scene::SceneError| Skipped::Failed(error.to_string());
+    let failed = |error: SceneError| Skipped::Failed(error.to_string());
     let quota = QUOTAS / case.containers as f64;
     let containers: Vec<(String, f64)> = (0..case.containers).map(|number| (format!("c{number}"), quota)).collect();
     let mut scene = Scene::new(&containers, &[ACT]).map_err(failed)?;

@@ -56,6 +56,9 @@ struct softirq {
 	u32 caused;  /* whether the process that had the CPU caused it */
 	u32 whole;   /* whether the segment under way is its owner's from its begin on, before it was known */
 	u32 exact;   /* how many packets are yet to be charged by the clock, as one had two sockets */
+	u32 several; /* how many softirqs are yet to be divided by the clock, as one had several packets */
+	u32 lone;    /* whether the softirq under way is not divided, as long as it has one packet; POLLED: nor was the end of its poll */
+	u32 unused;
 	u64 host; /* whose time softirqs took last, and how much that is not in its account yet */
 	u64 hosted;
 	u64 interrupt;  /* begin of the hard interrupt under way; 0: none */
@@ -318,6 +321,11 @@ SEC("tp_btf/softirq_entry") int softirq_entry(u64 *arguments)
 	s->pending = s->probed = s->nobodys = 0;
 	s->owner = FIXED;
 	s->whole = 0;
+	s->lone = 0;
+	if (vector == NET_RX_SOFTIRQ) {
+		s->lone = !s->several;
+		s->several -= s->several ? 1 : 0;
+	}
 	/* From here on an interrupt on this CPU is part of what it interrupts. */
 	*(volatile u32 *)&s->vector = vector;
 	s->fixed = s->interrupted = s->interrupts;
@@ -387,6 +395,7 @@ SEC("tp_btf/softirq_exit") int softirq_exit(u64 *arguments)
 #include "interrupts.h"
 #include "outside.h"
 #include "devices.h"
+#include "polls.h"
 
 /* A packet, or what GRO made of several, begins its way through the stack. */
 SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)
@@ -396,37 +405,17 @@ SEC("tp_btf/netif_receive_skb") int receive(u64 *arguments)
 		comes_outside(arguments[0]);
 		return 0;
 	}
-	end_segment(s, PENDING);
-	if (s->pending)
-		comes_again(s, arguments[0]);
+	if (s->lone && s->owner == FIXED && !s->used && s->mark == s->start) {
+		s->owner = PENDING;
+	} else {
+		is_several(s);
+		end_segment(s, PENDING);
+		if (s->pending)
+			comes_again(s, arguments[0]);
+	}
 	s->packet = arguments[0];
 	s->unclaimed++;
 	s->probed = 0;
-	return 0;
-}
-
-/* The driver has the next packet: what it and GRO do for it is fixed cost. Cheap for all but the first packet of a batch. */
-SEC("tp_btf/napi_gro_receive_entry") int gro_receive(u64 *arguments)
-{
-	struct softirq *s = inside();
-	if (s && s->owner != FIXED)
-		end_segment(s, FIXED);
-	return 0;
-}
-
-SEC("tp_btf/napi_poll") int napi_poll(u64 *arguments)
-{
-	struct softirq *s = inside();
-	if (!s)
-		return 0;
-	/* A poll of which no packet was seen, as all were dropped early. */
-	u64 account = s->owner == FIXED ? account_of_device(((struct napi_struct *)arguments[0])->dev) : 0;
-	if (account) {
-		claim(s, account);
-		s->owner = FIXED;
-	} else {
-		end_segment(s, FIXED);
-	}
 	return 0;
 }
 

@@ -55,6 +55,8 @@ fn program() -> &'static Path {
 struct Shown {
     charges: BTreeMap<Account, Charge>,
     totals: Totals,
+    /// How often the clock was read.
+    readings: u64,
 }
 
 impl Shown {
@@ -93,7 +95,8 @@ fn told(what: &str) -> Vec<Shown> {
                     shown.charges.insert(Account::from_key(account), charge);
                 }
             }
-            (Some("totals"), &[receive_ns, transmit_ns, interrupt_ns]) => {
+            (Some("totals"), &[receive_ns, transmit_ns, interrupt_ns, readings]) => {
+                shown.readings = readings;
                 shown.totals = Totals { receive_ns, transmit_ns, softirqs: 0, interrupt_ns };
                 all.push(std::mem::take(&mut shown));
             }
@@ -227,6 +230,7 @@ impl Kernel {
                 }
             }
             2 => self.interrupt(at),
+            3 if self.draw(2) == 0 => self.say("poll"),
             3 => self.say("driver"),
             4..7 if vector == 2 => {
                 let Some(packet) = self.free.first().copied() else { return };
@@ -353,8 +357,11 @@ fn a_packet_that_its_process_takes_up_is_that_process_s() {
     let before = one(came);
     assert_eq!((before.of(Account::NoSocket), before.of(Account::Cgroup(7))), ((110, 1), (0, 0)));
     let after = one(&format!("{came}after 1000\nsegment 5 1\n"));
-    // What the packet shares with others stays nobody's.
-    assert_eq!((after.of(Account::NoSocket), after.of(Account::Cgroup(7))), ((10, 0), (100, 1)));
+    assert_eq!((after.of(Account::NoSocket), after.of(Account::Cgroup(7))), ((0, 0), (110, 1)));
+    // What a packet shares with others stays nobody's.
+    let two = "socket 1 7 1\nafter 5000\nsoftirq 3\nafter 10\nreceive 5\nafter 100\nreceive 6\nafter 60\nsegment 6 1\n";
+    let shared = one(&format!("{two}after 1\ndriver\nafter 8\nend 3\nafter 1000\nsegment 5 1\n"));
+    assert_eq!((shared.of(Account::NoSocket), shared.of(Account::Cgroup(7))), ((4, 0), (175, 2)));
     // So long after it is of another packet.
     let late = one(&format!("{came}after 2000000000\nsegment 5 1\n"));
     assert_eq!((late.of(Account::NoSocket), late.of(Account::Cgroup(7))), ((110, 1), (0, 0)));
@@ -364,11 +371,13 @@ fn a_packet_that_its_process_takes_up_is_that_process_s() {
 #[test]
 fn a_softirq_for_many_cgroups_charges_each_its_packet() {
     let mut what: String = (1..=40).map(|cgroup| format!("socket {cgroup} {cgroup} 1\n")).collect();
-    what.push_str("softirq 3\n");
+    // After one of several packets softirqs are divided.
+    what.push_str("softirq 3\nreceive 41\nreceive 42\nend 3\nsoftirq 3\n");
     for cgroup in 1..=40 {
         writeln!(what, "after 100\nreceive {cgroup}\nafter 50\nready {cgroup}\ndriver").unwrap();
     }
-    let shown = one(&format!("{what}end 3\n"));
+    let mut shown = one(&format!("{what}end 3\n"));
+    assert_eq!(shown.charges.remove(&Account::NoSocket).map(|charge| (charge.ns, charge.packets)), Some((0, 2)));
     assert_eq!(shown.charges.len(), 40, "{shown:?}");
     // What the driver did for one packet is shared by those before it, if these are settled then.
     let each = |(account, charge): (&Account, &Charge)| {
@@ -404,6 +413,33 @@ fn a_packet_of_one_socket_is_all_its_and_two_share_what_there_was_before_the_sec
     let next = "driver\nreceive 6\nafter 1000\nready 1\nafter 500\nready 2\nafter 1\ndriver\n";
     let two_packets = one(&format!("{begin}ready 2\nafter 10\n{next}end 3\n"));
     assert_eq!((two_packets.of(Account::Cgroup(7)), two_packets.of(Account::Cgroup(8))), ((1080, 2), (591, 0)));
+}
+
+/// A softirq for a packet: its begin, the packet, and the end of its poll.
+const ALONE: &str = "softirq 3\nafter 10\nreceive 5\nafter 100\nready 1\nafter 20\npoll\nafter 6\nend 3\n";
+
+#[test]
+fn a_packet_alone_in_its_softirq_takes_two_readings_of_the_clock() {
+    let alone = one(&format!("socket 1 7 1\n{ALONE}{ALONE}"));
+    assert_eq!((alone.of(Account::Cgroup(7)), alone.readings), ((272, 2), 4), "{alone:?}");
+}
+
+#[test]
+fn softirqs_with_several_packets_are_divided_after_the_first() {
+    let begin = "softirq 3\nafter 10\nreceive 5\nafter 100\nready 1\nafter 20\n";
+    let two = format!("{begin}receive 6\nafter 30\nready 2\nafter 10\npoll\nafter 6\nend 3\n");
+    let sockets = "socket 1 7 1\nsocket 2 8 1\n";
+    let first = one(&format!("{sockets}{two}"));
+    assert_eq!((first.of(Account::Cgroup(7)), first.of(Account::Cgroup(8))), ((133, 1), (43, 1)));
+    let both = one(&format!("{sockets}{two}{two}"));
+    assert_eq!((both.of(Account::Cgroup(7)), both.of(Account::Cgroup(8))), ((133 + 128, 2), (43 + 48, 2)));
+    // So is a softirq with two polls, whose packets may not be seen.
+    let polls = one(&format!("{sockets}{begin}poll\nafter 500\npoll\nend 3\n{ALONE}"));
+    assert_eq!((polls.of(Account::Cgroup(7)), polls.readings), ((630 + 136, 2), 3 + 4), "{polls:?}");
+    // For a while.
+    let softirqs = 1_024;
+    let more = |count: usize| one(&format!("{sockets}{two}{}", ALONE.repeat(count))).readings;
+    assert_eq!([more(softirqs + 1) - more(softirqs), more(softirqs) - more(softirqs - 1)], [2, 4]);
 }
 
 #[test]

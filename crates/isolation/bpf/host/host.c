@@ -23,7 +23,7 @@ static long host_read(void *to, unsigned int size, const void *from);
 
 enum { CPUS = 2, MAPS = 7, THINGS = 64 };
 
-static u64 now, process;
+static u64 now, process, readings;
 static u32 cpu;
 
 /* Entries of a map, the newest first; of maps that have values for each CPU an entry has them one after the other. */
@@ -111,6 +111,7 @@ static long host_erase(void *of, const void *key)
 
 static u64 host_clock(void)
 {
+	readings++;
 	return now;
 }
 
@@ -156,7 +157,7 @@ static void begin(void)
 		packets[i].head = headers;
 	}
 	now = 1000000000;
-	process = cpu = 0;
+	process = cpu = readings = 0;
 	/* User space makes it before anything is attached. */
 	u64 no_room = NOBODY | NO_ROOM;
 	struct charge none = {};
@@ -186,7 +187,7 @@ static void show(void)
 		sum.transmit_ns += own->transmit_ns;
 		sum.interrupt_ns += own->interrupt_ns;
 	}
-	printf("totals %llu %llu %llu\n", sum.receive_ns, sum.transmit_ns, sum.interrupt_ns);
+	printf("totals %llu %llu %llu %llu\n", sum.receive_ns, sum.transmit_ns, sum.interrupt_ns, readings);
 	cpu = 0;
 }
 
@@ -245,6 +246,8 @@ int main(void)
 			TELL(receive, skb);
 		else if (IS("driver"))
 			TELL(gro_receive, 0);
+		else if (IS("poll"))
+			TELL(napi_poll, (u64) & (struct napi_struct){});
 		else if (IS("ready"))
 			TELL(data_ready, (u64)socket_of(a[0]));
 		else if (IS("segment"))
