@@ -14,8 +14,11 @@ use super::{ACT, Options};
 const QUOTA: f64 = 30.0;
 /// What senders and receivers may be off by, in percent of the core.
 const OFF: f64 = 0.5;
-/// Datagrams a second to the receiver of the figure: more than its quota pays for.
+/// Datagrams a second to the receiver of the figure that threads hold: more than its quota pays for.
 const FLOOD: u32 = 150_000;
+/// What packets are to take of the core to the one that accounts hold, in softirqs alone: no quota pays for more, as what comes is
+/// received all the same. With what its process takes for them it is more than the quota.
+const BY_SOFTIRQS: f64 = QUOTA * 2.0 / 3.0;
 /// How much longer than a penalty these are measured: idle time is known to a hundredth of a second.
 const LONGER: u32 = 4;
 
@@ -104,12 +107,14 @@ const PLENTY: f64 = 100.0;
 /// quota that is what they take.
 const STEADY_WITHIN: f64 = 0.05;
 /// Rounds that are played for each that is to be counted, at most.
-const TRIED: u64 = 4;
+const TRIED: u64 = 8;
 
 /// A receiver that is alone on its core and may have all of it, and the same one with a quota that is what it took: it goes on receiving
 /// all the same. One that `keeps` has a burst of one period: what it did not need in one pays for what it needs more in another.
 fn limited(options: &Options, enforced: Turn, keeps: bool) -> Result<Option<Record>, SceneError> {
     let traffic = Traffic { protocol: Protocol::Udp, way: Way::In, size: DATAGRAM, rate: STEADY, count: 1 };
+    // The shorter they are, the less changes from one to the next.
+    let times = Times { before: Duration::from_secs(1), measured: options.measured };
     let (mut lost, mut quotas, mut costs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..options.rounds * TRIED {
         let play = |quota: f64| {
@@ -118,7 +123,7 @@ fn limited(options: &Options, enforced: Turn, keeps: bool) -> Result<Option<Reco
             if keeps {
                 scene.keep(1)?;
             }
-            let seen = scene.turn(traffic, enforced, times(options), over::is_over)?;
+            let seen = scene.turn(traffic, enforced, times, over::is_over)?;
             Ok::<_, SceneError>((seen.received, seen.cost(scene.containers()[1].cgroup())))
         };
         let (without, took) = play(PLENTY)?;
@@ -147,9 +152,27 @@ fn limited(options: &Options, enforced: Turn, keeps: bool) -> Result<Option<Reco
 
 /// Figure 2.14b: what a receiver beside two that compute leaves of their core. Threads may run on another one, and leave more.
 fn idle(options: &Options) -> Result<Record, SceneError> {
-    let (value, spread) = rounds(options, &[QUOTA; 3], RECEIVER, Turn::Accounts, |_, seen| seen.idle)?;
+    let rate = flood(options)?;
+    let traffic = Traffic { rate, ..RECEIVER };
+    let (value, spread) = rounds(options, &[QUOTA; 3], traffic, Turn::Accounts, |_, seen| seen.idle)?;
     let (case, unit) = ("idle".to_owned(), "% of a CPU".to_owned());
     let idle = 100.0 - 3.0 * QUOTA;
     let (floor, bar) = (Some(idle - OFF), Some(idle + OFF));
-    Ok(Record { case, unit, value, spread, floor, bar, paper: Some(10.07), ..Record::default() })
+    let peer = vec![("datagrams/s".to_owned(), f64::from(rate))];
+    Ok(Record { case, unit, value, spread, floor, bar, paper: Some(10.07), peer, ..Record::default() })
+}
+
+/// Return how many datagrams a second take [`BY_SOFTIRQS`], by what those of a smaller flood take: packets cost one machine twice what
+/// they cost another.
+fn flood(options: &Options) -> Result<u32, SceneError> {
+    let (of_packets, _) =
+        rounds(options, &[QUOTA; 3], Traffic { rate: STEADY, ..RECEIVER }, Turn::Without, |scene, seen| {
+            let receiver = scene.containers()[1].cgroup();
+            let row = seen.status.cgroups.iter().find(|row| row.name == receiver);
+            let ns = row.and_then(|row| row.softirq_ns).unwrap_or(0);
+            ns as f64 * 100.0 / seen.status.interval_ns.max(1) as f64
+        })?;
+    // Of nothing there is no rate.
+    let rate = f64::from(STEADY) * BY_SOFTIRQS / of_packets.max(1.0);
+    Ok(rate as u32)
 }
